@@ -1,0 +1,1 @@
+"""How the world calls us: MCP tools, settings, Lambda entries, command line."""

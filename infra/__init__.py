@@ -1,0 +1,1 @@
+"""What we run on: adapters of the engine's ports, named after their technology."""
