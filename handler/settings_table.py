@@ -1,0 +1,283 @@
+"""Every setting of a deployment as one table: name, default, help, and the reason of each limit.
+
+Decides what may be set and to what. Must never know where values come from (`handler.settings`).
+Adding a setting is one line in its section; variables, errors and `docs/settings.md` follow from the table.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.fields import FieldInfo
+from pydantic_settings import NoDecode
+
+from engine.sources.roles import RoleRule
+
+__all__ = [
+    "PREFIX",
+    "CorpusSettings",
+    "DuckDBSettings",
+    "LimitSettings",
+    "RetentionSettings",
+    "RoleSettings",
+    "ServerSettings",
+    "SettingRow",
+    "SourceSettings",
+    "setting_rows",
+]
+
+PREFIX = "HAYFORK_"
+"""`server.port` is overridden by HAYFORK_SERVER_PORT; HAYFORK_CONFIG names the file itself."""
+
+
+def _setting(default: Any, help_text: str, reason: str = "", **limits: Any) -> Any:
+    """One row of the table. `reason` says why the default or its limit is what it is."""
+    return Field(default, description=help_text, json_schema_extra={"reason": reason}, **limits)
+
+
+def _split(value: Any) -> Any:
+    """A bare string stands for a list: an environment variable holds `a, b`."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _known_zone(name: str) -> str:
+    if name != "UTC" and name not in available_timezones():
+        close = get_close_matches(name, available_timezones(), 1, 0.6)
+        hint = f"; use {close[0]}" if close else "; use a name like Europe/Vienna"
+        raise ValueError(f"is no time zone{hint}")
+    return name
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CorpusSettings(_Section):
+    """What is searched, and where its snapshots are kept."""
+
+    root: str = _setting(".hayfork", "Folder of the snapshots, sessions and exports.", min_length=1)
+    name: str = _setting(
+        "messages",
+        "What the corpus is called in the instructions an agent reads.",
+        "Instructions are read on every connection; a longer name says no more.",
+        min_length=1,
+        max_length=80,
+    )
+    timezone: Annotated[str, AfterValidator(_known_zone)] = _setting(
+        "UTC", "Time zone of dates without one, in questions and in tables."
+    )
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone; UTC needs no time zone database."""
+        return UTC if self.timezone == "UTC" else ZoneInfo(self.timezone)
+
+
+class RoleSettings(_Section):
+    """Whose messages get this role; any one of the conditions suffices."""
+
+    email_domain: Names = _setting((), "E-mail domains; subdomains are covered.")
+    user: Names = _setting((), "User ids.")
+    conversation: Names = _setting((), "Conversations in which every author has the role.")
+
+
+class SourceSettings(_Section):
+    """One `[[sources]]` block: a Slack export, or a table with a mapping of its columns."""
+
+    format: Literal["slack", "jsonl", "csv", "parquet"] = _setting(..., "What the location holds.")
+    location: str = _setting(
+        ..., "A zip or folder of a Slack export; a file, folder or glob of a table.", min_length=1
+    )
+    name: str = _setting("", "Short name in reports. Default: the last part of the location.", max_length=80)
+    workspace_url: str = _setting(
+        "",
+        "Slack only: https address of the workspace, from which links to messages are built.",
+        "An export holds no links.",
+        pattern=r"^(https?://[^\s/]+/?)?$",
+    )
+    roles: dict[str, RoleSettings] = _setting({}, "Who has which role: `client = { email_domain = [...] }`.")
+    columns: dict[str, str] = _setting(
+        {}, 'Tables only: which column holds which field: `body = "text"`; an empty name leaves a field out.'
+    )
+    keep_unmapped: bool = _setting(
+        False,
+        "Tables only: keep the other columns as the message's attributes.",
+        "Off: what nobody named may hold what nobody should read.",
+    )
+
+    @property
+    def rules(self) -> dict[str, RoleRule]:
+        """The role rules in the engine's own type, in the order of the configuration."""
+        return {
+            role: RoleRule(rule.email_domain, rule.user, rule.conversation)
+            for role, rule in self.roles.items()
+        }
+
+
+class ServerSettings(_Section):
+    """The HTTP server."""
+
+    host: str = _setting(
+        "127.0.0.1", "Address to listen on.", "Loopback: nothing else should reach a laptop."
+    )
+    port: int = _setting(8765, "Port to listen on; 0 takes a free one.", ge=0, le=65_535)
+    allowed_hosts: Names = _setting(
+        (), "Values of the Host header to accept beside loopback.", "Others are refused: DNS rebinding."
+    )
+    allowed_origins: Names = _setting(
+        (), "Values of the Origin header to accept beside loopback.", "Others are refused: DNS rebinding."
+    )
+    threads: int = _setting(
+        8, "Calls answered at once.", "More only wait for the same processor.", ge=1, le=64
+    )
+    max_body_bytes: int = _setting(
+        1_048_576,
+        "Largest request.",
+        "A query and five to compare, escaped, stay under 300 KB.",
+        ge=16_384,
+        le=4_194_304,
+    )
+    structured: bool = _setting(
+        False,
+        "Send the object (structuredContent) beside the text.",
+        "Off: some clients pass both on to the model, and one page must hold both.",
+    )
+
+
+class RetentionSettings(_Section):
+    """Which old snapshots stay after a refresh."""
+
+    keep_snapshots: int = _setting(
+        3, "Snapshots kept, the current one included.", "One to roll back to, one in doubt.", ge=1, le=1_000
+    )
+    grace_seconds: int = _setting(
+        3_600, "A snapshot younger than this stays.", "Readers finish what they began on an old one.", ge=0
+    )
+
+
+class DuckDBSettings(_Section):
+    """The database engine that reads and builds snapshots."""
+
+    memory_limit: str = _setting(
+        "1GB",
+        "Memory it may use.",
+        "A laptop does other things too.",
+        pattern=r"^\d+(\.\d+)? ?[KMG]i?B$",
+    )
+    threads: int = _setting(0, "Threads it may use; 0 for one per processor.", ge=0, le=256)
+    temp_folder: str = _setting("", "Where it spills what memory cannot hold. Default: the system's own.")
+
+
+class LimitSettings(_Section):
+    """Limits of one deployment. The contract's own values are the highest allowed."""
+
+    page_bytes: int = _setting(
+        16_384, "Largest result.", "A result an agent can afford: about 4,000 tokens.", ge=4_096, le=16_384
+    )
+    count_bytes: int = _setting(
+        4_096, "Largest plain count.", "It is asked often and read whole.", ge=2_048, le=4_096
+    )
+    query_chars: int = _setting(
+        4_096, "Longest query, in characters.", "Beyond that it is a program.", ge=16, le=4_096
+    )
+    query_terms: int = _setting(256, "Most terms of a query.", "Each is looked up.", ge=1, le=256)
+    query_levels: int = _setting(64, "Deepest nesting of a query.", "Parsing recurses.", ge=1, le=64)
+    filter_values: int = _setting(100, "Most values of one filter.", "The head echoes them.", ge=1, le=100)
+    scan_seconds: float = _setting(
+        20.0,
+        "A call's time to search.",
+        "HTTP APIs hang up after 30 s; a clear error comes first.",
+        gt=0,
+        le=25,
+    )
+    slice_chars: int = _setting(
+        6_000,
+        "Longest part of one message in one call.",
+        "It must fit a page in any script.",
+        ge=500,
+        le=6_000,
+    )
+    session_idle_seconds: int = _setting(
+        86_400, "A session ends after so long without a call.", "A day's work is one reading.", ge=60
+    )
+    session_max_seconds: int = _setting(
+        2_592_000, "A session ends after so long in any case.", "Stored sessions must go some day.", ge=60
+    )
+    export_seconds: int = _setting(
+        3_600, "How long an export's link works.", "Long enough to fetch, short enough to lose.", ge=60
+    )
+    episode_gap_seconds: int = _setting(1_800, "A pause that ends a talk.", "Half an hour.", ge=1)
+    word_floor: int = _setting(
+        20, "Shorter messages rank as if they had so many words.", 'Or "no worries" wins.', ge=0, le=1_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One row of the table: `section.name`, its variable (none inside lists) and what the page says."""
+
+    name: str
+    variable: str
+    default: str
+    limits: str
+    help: str
+    reason: str
+
+
+def setting_rows() -> Iterator[SettingRow]:
+    """Every setting in the order of the file, for the documentation and for nearest names."""
+    yield from _rows_of("corpus", CorpusSettings)
+    yield from _rows_of("sources", SourceSettings, variables=False)
+    yield from _rows_of("sources.roles.ROLE", RoleSettings, variables=False)
+    yield from _rows_of("server", ServerSettings)
+    yield from _rows_of("retention", RetentionSettings)
+    yield from _rows_of("duckdb", DuckDBSettings)
+    yield from _rows_of("limits", LimitSettings)
+
+
+def _rows_of(section: str, model: type[_Section], *, variables: bool = True) -> Iterator[SettingRow]:
+    for name, field in model.model_fields.items():
+        extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+        yield SettingRow(
+            name=f"{section}.{name}",
+            variable=f"{PREFIX}{section}_{name}".upper() if variables else "",
+            default=_shown_default(field),
+            limits=_shown_limits(field),
+            help=field.description or "",
+            reason=str(extra.get("reason", "")),
+        )
+
+
+def _shown_default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    return "[]" if value == () else str(value)
+
+
+def _shown_limits(field: FieldInfo) -> str:
+    """`1 to 64`, `at least 60`, or nothing."""
+    bounds = {
+        side: getattr(m, side)
+        for m in field.metadata
+        for side in ("ge", "gt", "le")
+        if getattr(m, side, None) is not None
+    }
+    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le")
+    word = "over" if "gt" in bounds else "at least"
+    if low is not None and high is not None:
+        return f"{low:,} to {high:,}" if "ge" in bounds else f"over {low:,}, at most {high:,}"
+    return f"{word} {low:,}" if low is not None else ""
