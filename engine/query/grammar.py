@@ -107,7 +107,7 @@ class _Descent:
         return around.part
 
     def _no_item(self) -> Fault:
-        """Why no item begins here: the token cannot be read, or an operator or parenthesis lacks something."""
+        """Why no item begins here: it cannot be read, or an operator or parenthesis lacks something."""
         here = self._here()
         if here and here.fault:
             return here.fault

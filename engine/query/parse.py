@@ -68,7 +68,7 @@ def _check_characters(text: str, most: int) -> None:
         raise BadInput("query_too_long", message, next_step=_SHORTEN)
     if bad := _UNSPEAKABLE.search(text):
         what = "NUL" if bad.group() == "\0" else "half of a surrogate pair"
-        message = f"the character at position {bad.start() + 1} is {what}: expected text"
+        message = f"the character at position {bad.start() + 1} is {what}, not text"
         raise BadInput("bad_query", message, next_step="remove it")
 
 
