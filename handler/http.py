@@ -1,0 +1,211 @@
+"""The HTTP edge: one ASGI app for every era of the protocol, and a server to run it on a laptop.
+
+Decides what is refused before the protocol library sees it, and that bodies leave as compact UTF-8. Must
+never know a tool. The server library is imported only when a server is started: hosts with their own do not
+carry it.
+"""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.errors import BadInput, quoted
+from handler.app import App
+from handler.mcp_server import LOCAL_CALLER, CallerOf, build_server
+from handler.wire import compact, mend_surrogates, recode
+
+__all__ = ["HEALTH_PATH", "HttpOptions", "build_http", "serve_http"]
+
+HEALTH_PATH = "/health"
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """How the edge behaves.
+
+    `allowed_hosts` are values of the Host header accepted beside loopback (`name`, `name:port` or
+    `name:*`), a single `*` accepts all, for hosts behind a gateway that checks. `allowed_origins` likewise,
+    with scheme. `max_body_bytes` is the longest request body, `threads` how many calls are answered at
+    once.
+    """
+
+    path: str = "/mcp"
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    max_body_bytes: int = 1_048_576
+    threads: int = 8
+
+
+def build_http(
+    app: App, options: HttpOptions | None = None, *, caller_of: CallerOf = lambda _: LOCAL_CALLER
+) -> ASGIApp:
+    """The ASGI app over `app`: POST on the path, and `/health`. Its lifespan must be entered once."""
+    options = options or HttpOptions()
+    inner = build_server(app, caller_of=caller_of, threads=options.threads).streamable_http_app(
+        streamable_http_path=options.path,
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=options.max_body_bytes,
+        transport_security=_security(options),
+    )
+
+    async def edge(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await inner(scope, receive, send)
+        elif scope["path"] == HEALTH_PATH:
+            await _respond(send, HTTPStatus.OK, {"status": "ok"})
+        elif scope["path"] == options.path and scope["method"] != "POST":
+            # The library holds a GET of the handshake eras open for ever, and there is no session to DELETE.
+            await _refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "only POST is served here", allow="POST")
+        else:
+            await _exchange(inner, scope, receive, send, options.max_body_bytes)
+
+    return edge
+
+
+def _security(options: HttpOptions) -> TransportSecuritySettings:
+    """Loopback and what is named, on any port; a name without port stands for itself alone."""
+    if "*" in options.allowed_hosts:
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    hosts = [form for name in _LOOPBACK for form in (name, f"{name}:*")]
+    origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in hosts]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[*hosts, *options.allowed_hosts],
+        allowed_origins=[*origins, *options.allowed_origins],
+    )
+
+
+async def _exchange(inner: ASGIApp, scope: Scope, receive: Receive, send: Send, max_body_bytes: int) -> None:
+    """One request with its body whole and mended, and its answer recoded."""
+    body = await _body(scope, receive, max_body_bytes)
+    if body is None:
+        await _refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over {max_body_bytes} bytes")
+        return
+    pending: list[Message] = [{"type": "http.request", "body": mend_surrogates(body), "more_body": False}]
+
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
+
+    await inner(scope, replay, _recoding(send))
+
+
+async def _body(scope: Scope, receive: Receive, max_body_bytes: int) -> bytes | None:
+    """The whole body, `None` when it is too long: what it says of its length is believed only when too
+    much.
+    """
+    declared = Headers(scope=scope).get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > max_body_bytes:
+        return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > max_body_bytes:
+            return None
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return bytes(body)
+
+
+def _recoding(send: Send) -> Send:
+    """Holds a JSON answer back until it is whole, and sends it as compact UTF-8; anything else passes."""
+    held: list[Message] = []
+    body = bytearray()
+
+    async def recode_and_send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if Headers(raw=message["headers"]).get("content-type", "").startswith("application/json"):
+                held.append(message)
+                return
+        elif message["type"] == "http.response.body" and held:
+            body.extend(message.get("body", b""))
+            if message.get("more_body", False):
+                return
+            start = held.pop()
+            sent = recode(bytes(body))
+            MutableHeaders(raw=start["headers"])["content-length"] = str(len(sent))
+            await send(start)
+            await send({"type": "http.response.body", "body": sent, "more_body": False})
+            return
+        await send(message)
+
+    return recode_and_send
+
+
+async def _refuse(send: Send, status: HTTPStatus, message: str, **headers: str) -> None:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
+    await _respond(send, status, error, **headers)
+
+
+async def _respond(send: Send, status: HTTPStatus, value: object, **headers: str) -> None:
+    body = compact(value)
+    raw = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    raw += [(name.encode(), text.encode()) for name, text in headers.items()]
+    await send({"type": "http.response.start", "status": int(status), "headers": raw})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def serve_http(
+    app: App,
+    host: str,
+    port: int,
+    *,
+    options: HttpOptions | None = None,
+    caller_of: CallerOf = lambda _: LOCAL_CALLER,
+    ready: Callable[[int], None] | None = None,
+) -> None:
+    """Serve until interrupted. Port 0 takes a free one; `ready` is told the port when requests are answered.
+
+    An address other than loopback and the wildcards is accepted as Host beside the named ones.
+
+    Raises:
+        BadInput: `cannot_listen` when the address is taken or not this machine's.
+    """
+    import uvicorn  # noqa: PLC0415 - other hosts bring their own server and do not carry this one
+
+    options = options or HttpOptions()
+    if host not in {*_LOOPBACK, "::1", "0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
+        named = f"[{host}]" if ":" in host else host
+        options = replace(options, allowed_hosts=(*options.allowed_hosts, named, f"{named}:*"))
+    try:
+        listener = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
+    except OSError as error:
+        raise BadInput(
+            "cannot_listen",
+            f"cannot listen on {quoted(host)} port {port}: {error.strerror}",
+            next_step="choose another host or port",
+        ) from None
+    config = uvicorn.Config(
+        _announcing(build_http(app, options, caller_of=caller_of), ready, listener.getsockname()[1]),
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    with listener:
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _announcing(inner: ASGIApp, ready: Callable[[int], None] | None, port: int) -> ASGIApp:
+    """`inner`, telling `ready` when its lifespan has started: from then on the socket's queue is served."""
+
+    async def announcing(scope: Scope, receive: Receive, send: Send) -> None:
+        async def watch(message: Message) -> None:
+            await send(message)
+            if message["type"] == "lifespan.startup.complete" and ready is not None:
+                ready(port)
+
+        await inner(scope, receive, watch if scope["type"] == "lifespan" else send)
+
+    return announcing
