@@ -1,0 +1,1 @@
+"""What deploys Hayfork to AWS: not part of what runs there."""
