@@ -142,7 +142,7 @@ class ServerSettings(_Section):
     max_body_bytes: int = _setting(
         1_048_576,
         "Largest request.",
-        "A query and five to compare, escaped, stay under 300 KB.",
+        "Six queries, escaped, stay under 300 KB.",
         ge=16_384,
         le=4_194_304,
     )
