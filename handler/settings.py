@@ -22,6 +22,7 @@ from engine.errors import BadInput, quoted
 from engine.limits import Limits, PageBudget, QueryLimits, ScanLimits
 from handler.settings_table import (
     PREFIX,
+    AwsSettings,
     CorpusSettings,
     DuckDBSettings,
     LimitSettings,
@@ -53,6 +54,7 @@ class Settings(BaseSettings):
     server: ServerSettings = ServerSettings()
     retention: RetentionSettings = RetentionSettings()
     duckdb: DuckDBSettings = DuckDBSettings()
+    aws: AwsSettings = AwsSettings()
     limits: LimitSettings = LimitSettings()
 
     _config_file: Path | None = PrivateAttr(default=None)

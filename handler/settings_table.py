@@ -19,6 +19,7 @@ from engine.sources.roles import RoleRule
 
 __all__ = [
     "PREFIX",
+    "AwsSettings",
     "CorpusSettings",
     "DuckDBSettings",
     "LimitSettings",
@@ -177,6 +178,27 @@ class DuckDBSettings(_Section):
     temp_folder: str = _setting("", "Where it spills what memory cannot hold. Default: the system's own.")
 
 
+class AwsSettings(_Section):
+    """What a deployment to AWS adds, with a `corpus.root` of `s3://bucket` or `s3://bucket/prefix`."""
+
+    seen_table: str = _setting("", "DynamoDB table of what sessions were shown. Default: none is kept.")
+    lock_table: str = _setting("", "DynamoDB table of the lock that lets one refresh run at a time.")
+    invoke_function: str = _setting(
+        "", "Lambda function or alias that finishes long exports.", "A call over HTTP has 30 s, it has 900."
+    )
+    public_url: str = _setting(
+        "",
+        "Address that links of exports begin with. Default: the one a request came by.",
+        pattern=r"^(https?://[^\s/]+(/[^\s/]+)*)?$",
+    )
+    encryption: Literal["AES256", "aws:kms"] = _setting("AES256", "How objects are encrypted in S3.")
+    kms_key: str = _setting("", "With `aws:kms`: id of the key. Default: the account's own for S3.")
+    region: str = _setting("", "Region. Default: that of the function or of the AWS configuration.")
+    s3_endpoint: str = _setting("", "Another S3 server. Default: AWS.")
+    dynamodb_endpoint: str = _setting("", "Another DynamoDB server. Default: AWS.")
+    lambda_endpoint: str = _setting("", "Another Lambda server. Default: AWS.")
+
+
 class LimitSettings(_Section):
     """Limits of one deployment. The contract's own values are the highest allowed."""
 
@@ -241,6 +263,7 @@ def setting_rows() -> Iterator[SettingRow]:
     yield from _rows_of("server", ServerSettings)
     yield from _rows_of("retention", RetentionSettings)
     yield from _rows_of("duckdb", DuckDBSettings)
+    yield from _rows_of("aws", AwsSettings)
     yield from _rows_of("limits", LimitSettings)
 
 
