@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+MINISTACK := build/ministack
+SAM    := build/sam
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: setup check test lint format types imports pytest demo serve clean
+.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest demo serve clean
 
 setup: $(VENV)/.ready
 
@@ -13,6 +15,33 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[cli]' --group dev
 	@touch $@
+
+# MiniStack and the SAM CLI do not resolve beside our packages or each other, so each has an environment of its own.
+# MiniStack gets the Python of our functions where there is one, since it runs them in its own, and the translator
+# it expands SAM templates with.
+RUNTIME_PYTHON = $(firstword $(shell $(PYTHON) infra/deploy/build_artifact.py --find-python) $(PYTHON))
+aws-tools: setup $(MINISTACK)/.ready $(SAM)/.ready
+
+$(MINISTACK)/.ready: Makefile
+	@test -x $(MINISTACK)/bin/python || $(RUNTIME_PYTHON) -m venv --clear $(MINISTACK)
+	$(MINISTACK)/bin/python -m pip install --quiet ministack==1.5.33 aws-sam-translator==1.115.0
+	@touch $@
+
+$(SAM)/.ready: Makefile
+	@test -x $(SAM)/bin/python || $(PYTHON) -m venv --clear $(SAM)
+	$(SAM)/bin/python -m pip install --quiet aws-sam-cli==1.170.0 cfn-lint==1.58.0
+	@touch $@
+
+# The folder .aws-sam/build, which sam deploy and sam local take. ARCHITECTURE=x86_64 or arm64.
+ARCHITECTURE ?= arm64
+build: aws-tools
+	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
+
+# For those with Docker: an S3 server and a DynamoDB one beside the functions. See docs/deploy.md.
+sam-local: aws-tools
+	docker compose -f infra/deploy/compose.yaml up --detach --wait
+	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build --parameter-overrides Architecture=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
+	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam local start-api
 
 lint: setup
 	$(BIN)/ruff check .
@@ -28,7 +57,18 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports
 
-pytest: setup
+# The official protocol conformance suite, pinned by a lock file; Node comes with the development packages.
+CONFORMANCE := build/conformance
+
+conformance: $(CONFORMANCE)/.ready
+
+$(CONFORMANCE)/.ready: tests/handler/conformance/package.json tests/handler/conformance/package-lock.json | setup
+	@mkdir -p $(CONFORMANCE)
+	cp $^ $(CONFORMANCE)/
+	PATH="$(abspath $(BIN)):$$PATH" npm ci --prefix $(CONFORMANCE) --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+pytest: setup aws-tools conformance
 	$(BIN)/python -m pytest -q -n auto --cov --cov-report=term:skip-covered
 
 check: lint types imports pytest
