@@ -28,7 +28,7 @@ _BROAD = (
 )
 
 _TYPO_PLACES = 3
-"""Misspelt forms come in the tail of every list, each less often than any right word."""
+"""In how many ways each long word is misspelt; every way takes a single place of the table."""
 
 
 class Text(NamedTuple):
@@ -58,7 +58,8 @@ def _tables() -> dict[str, Sequence[object]]:
     tables: dict[str, Sequence[object]] = {}
     for slot, words in SLOTS.items():
         long = [w for w in words if len(w) > 6 and w.isascii() and " " not in w]
-        tables[slot] = zipf((*words, *(_misspelt(w, n) for n in range(_TYPO_PLACES) for w in long)), 4_096)
+        typos = tuple(_misspelt(word, place) for place in range(_TYPO_PLACES) for word in long)
+        tables[slot] = zipf(words, 4_096) + typos
     rng = random_for("names")
     names = list(dict.fromkeys("".join(pick(rng, SYLLABLES) for _ in range(2 + n % 3)) for n in range(9_000)))
     tables["name"] = zipf(names)
