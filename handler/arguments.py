@@ -116,9 +116,7 @@ def parse_arguments(tool: str, raw: Mapping[str, object], limits: Limits) -> Req
     """
     spec = TOOLS.get(tool)
     if spec is None:
-        raise BadInput(
-            "unknown_tool", f"no tool is called {quoted(tool)}", next_step=f"use {_listed(list(TOOLS))}"
-        )
+        raise BadInput("unknown_tool", f"no tool is called {quoted(tool)}", next_step=f"use {_listed(list(TOOLS))}")
     given: dict[str, Any] = {}
     for name, value in raw.items():
         parameter = spec.parameter(name)

@@ -7,6 +7,7 @@ carry it.
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
@@ -175,9 +176,7 @@ def serve_http(
         named = f"[{host}]" if ":" in host else host
         options = replace(options, allowed_hosts=(*options.allowed_hosts, named, f"{named}:*"))
     try:
-        listener = socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-        )
+        listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise BadInput(
             "cannot_listen",
@@ -193,7 +192,8 @@ def serve_http(
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    with listener:
+    # The server library has shut down in order by the time it lets the interrupt through.
+    with listener, suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -146,9 +146,7 @@ class _Handlers:
     async def _in_thread(self, ctx: Context, function: Callable[[], _T]) -> _T:
         return await to_thread.run_sync(function, limiter=ctx.lifespan_context)
 
-    async def list_tools(
-        self, _: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def list_tools(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _refuse_cursor(params)
         return types.ListToolsResult(tools=self._tools)
 
@@ -164,9 +162,7 @@ class _Handlers:
             answer = await self._in_thread(ctx, lambda: self._app.call(request, caller))
             return self._result(answer)
         except Exception as error:  # noqa: BLE001 - the one catch-all of tools, whose errors are results
-            return types.CallToolResult(
-                content=[types.TextContent(text=whole_characters(tell(error)))], is_error=True
-            )
+            return types.CallToolResult(content=[types.TextContent(text=whole_characters(tell(error)))], is_error=True)
 
     def _result(self, answer: Answer) -> types.CallToolResult:
         text = whole_characters(answer.text)
@@ -209,9 +205,7 @@ class _Handlers:
         _refuse_cursor(params)
         return types.ListResourceTemplatesResult(resource_templates=[])
 
-    async def read_resource(
-        self, ctx: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
+    async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         if params.uri == QUERY_LANGUAGE_URI:
             text, mime_type = QUERY_LANGUAGE, "text/markdown"
         elif params.uri == CORPUS_URI:
@@ -235,9 +229,7 @@ class _Handlers:
             contents=[types.TextResourceContents(uri=params.uri, mime_type=mime_type, text=text)]
         )
 
-    async def list_prompts(
-        self, _: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
+    async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         _refuse_cursor(params)
         return types.ListPromptsResult(
             prompts=[
@@ -264,23 +256,17 @@ class _Handlers:
             raise MCPError(code=INVALID_PARAMS, message=error.to_text()) from None
         return types.GetPromptResult(
             description="Answer a question from the messages",
-            messages=[
-                types.PromptMessage(role="user", content=types.TextContent(text=question_prompt(question)))
-            ],
+            messages=[types.PromptMessage(role="user", content=types.TextContent(text=question_prompt(question)))],
         )
 
 
 def _question(params: types.GetPromptRequestParams) -> str:
     if params.name != PROMPT:
-        raise BadInput(
-            "unknown_prompt", f"no prompt is called {quoted(params.name)}", next_step=f"use {PROMPT}"
-        )
+        raise BadInput("unknown_prompt", f"no prompt is called {quoted(params.name)}", next_step=f"use {PROMPT}")
     arguments = params.arguments or {}
     for name in arguments:
         if name != "question":
-            raise BadInput(
-                "unknown_parameter", f"{PROMPT} has no argument {quoted(name)}", next_step="use question"
-            )
+            raise BadInput("unknown_parameter", f"{PROMPT} has no argument {quoted(name)}", next_step="use question")
     question = arguments.get("question", "").strip()
     if not question:
         raise BadInput("missing_parameter", f"{PROMPT} needs question", next_step="give what to find out")

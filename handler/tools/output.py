@@ -46,9 +46,7 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
             messages="array",
         ),
         "open_thread": _object(view="string", left_out="object", session="string", messages="array"),
-        "export_messages": _object(
-            running="boolean", export="string", link="string", rows="integer", sha256="string"
-        ),
+        "export_messages": _object(running="boolean", export="string", link="string", rows="integer", sha256="string"),
     }
 )
 """By tool name."""

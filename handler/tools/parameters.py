@@ -103,8 +103,7 @@ READING = (
     Parameter(
         "text_limit",
         Type.INTEGER,
-        "Longest text per message, in characters, cut around the matches: 100 to skim many, 1000 to read "
-        "few.",
+        "Longest text per message, in characters, cut around the matches: 100 to skim many, 1000 to read few.",
         default=280,
         minimum=40,
         maximum=4_000,

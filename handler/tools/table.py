@@ -148,9 +148,7 @@ _THREAD = Tool(
         ),
         Parameter("earlier", Type.INTEGER, "How many messages before it.", default=4, minimum=0, maximum=100),
         Parameter("later", Type.INTEGER, "How many after it.", default=8, minimum=0, maximum=100),
-        Parameter(
-            "text_limit", Type.INTEGER, "Longest text of a neighbour.", default=280, minimum=40, maximum=4_000
-        ),
+        Parameter("text_limit", Type.INTEGER, "Longest text of a neighbour.", default=280, minimum=40, maximum=4_000),
         Parameter(
             "view",
             Type.STRING,
@@ -197,7 +195,5 @@ _EXPORT = Tool(
     annotations=Annotations(read_only=False, destructive=False, idempotent=False, open_world=False),
 )
 
-TOOLS: Mapping[str, Tool] = MappingProxyType(
-    {t.name: t for t in (_COUNT, _SEARCH, _UNSEEN, _THREAD, _EXPORT)}
-)
+TOOLS: Mapping[str, Tool] = MappingProxyType({t.name: t for t in (_COUNT, _SEARCH, _UNSEEN, _THREAD, _EXPORT)})
 """The tools by name, in the order a list shows them."""
