@@ -35,7 +35,7 @@ def quoted(value: object) -> str:
     """`value` in quotes, made printable and cut to 80 characters, for use in a message."""
     text = value if isinstance(value, str) else repr(value)
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[:_QUOTED_CHARS + 1])
+    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: _QUOTED_CHARS + 1])
     if len(text) > _QUOTED_CHARS:
         text = text[:_QUOTED_CHARS] + "…"
     return f"'{text}'"

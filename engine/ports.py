@@ -85,8 +85,26 @@ class SnapshotStore(Protocol):
         """
         ...
 
+    def sha256(self, snapshot_id: str, name: str) -> str:
+        """SHA-256 of one file as it is stored, in hex, read in pieces.
+
+        Raises:
+            NotFound: `no_snapshot` when there is no such snapshot or file.
+            Unavailable: the store cannot be reached.
+        """
+        ...
+
+    @property
+    def location(self) -> str:
+        """What every prefix begins with: all that a reader needs access to."""
+        ...
+
     def prepare(self, connection: object) -> None:
         """Make a DuckDB connection able to read `prefix`, before it is locked down."""
+        ...
+
+    def renew(self, connection: object) -> None:
+        """Renew what `prepare` gave, where it runs out; cheap, called before every use."""
         ...
 
     def publish(self, snapshot_id: str, folder: Path, expected: str | None) -> None:

@@ -38,6 +38,15 @@ class App(Protocol):
         """The same facts as an object: `count_messages` without arguments, for `hayfork://corpus`."""
         ...
 
+    def finish_export(self, export_id: str) -> dict[str, Any]:
+        """Write a running export whole, in this process: `{"export", "state", "rows"}`.
+
+        Raises:
+            NotFound: `unknown_export`.
+            EngineError: what reading or writing met; the export then says `failed`.
+        """
+        ...
+
     def refresh(self, progress: Progress | None = None, *, force: bool = False) -> dict[str, Any]:
         """Read the sources, publish a snapshot, and report: read, stored, skipped by reason, problems.
 

@@ -6,6 +6,7 @@ share. What a dead publish left in `incoming/` is swept by a later one. Must nev
 """
 
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -42,9 +43,7 @@ class LocalSnapshots:
     so long between two files. `clock` gives seconds since 1970, as file times are.
     """
 
-    def __init__(
-        self, root: Path, *, grace_seconds: float = 6 * 3_600, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, root: Path, *, grace_seconds: float = 6 * 3_600, clock: Callable[[], float] = time.time) -> None:
         self._root = root.absolute()
         self._incoming = self._root / "incoming"
         self._snapshots = self._root / "snapshots"
@@ -83,6 +82,16 @@ class LocalSnapshots:
         folder = self._folder(snapshot_id)
         with _reachable():
             return {name: (folder / name).stat().st_size for name in _files(folder)}
+
+    def sha256(self, snapshot_id: str, name: str) -> str:
+        """SHA-256 of one file as it is stored, in hex."""
+        path = self._folder(snapshot_id) / check_file_name(name)
+        with _reachable():
+            try:
+                with path.open("rb") as file:
+                    return hashlib.file_digest(file, "sha256").hexdigest()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                raise no_snapshot() from None
 
     def prepare(self, connection: object) -> None:
         """DuckDB reads folders as it is."""
@@ -192,9 +201,7 @@ class LocalSnapshots:
         with suppress(FileNotFoundError):
             for entry in self._incoming.iterdir():
                 if _last_change(entry) < horizon:
-                    shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(
-                        missing_ok=True
-                    )
+                    shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
         for entry in self._entries():
             if not (entry / MANIFEST).is_file() and _last_change(entry) < horizon:
                 shutil.rmtree(entry, ignore_errors=True)
@@ -263,9 +270,7 @@ class _LocalSink:
         self._path = root / "incoming" / f"export.{secrets.token_hex(8)}"
         with _reachable():
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = os.fdopen(
-                os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb"
-            )
+            self._file: BinaryIO = os.fdopen(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
     def write(self, data: bytes) -> None:
         """Append."""
@@ -305,9 +310,7 @@ def _reachable() -> Iterator[None]:
 
 def _files(folder: Path) -> list[str]:
     return sorted(
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink()
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and not path.is_symlink()
     )
 
 

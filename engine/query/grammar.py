@@ -123,9 +123,7 @@ class _Descent:
     def _enter(self, token: Token) -> None:
         self._level += 1
         if self._level > self._levels:
-            message = (
-                f"more than {self._levels} levels of groups and NOT, exceeded at position {token.position}"
-            )
+            message = f"more than {self._levels} levels of groups and NOT, exceeded at position {token.position}"
             raise BadInput("query_too_deep", message, next_step="use fewer groups, or split into two calls")
 
     def _here(self) -> Token | None:
@@ -151,9 +149,7 @@ def _lacks(operator: Token, side: str) -> Fault:
 
 
 def _holds_nothing(opening: Token) -> Fault:
-    return Fault(
-        f"'(' at position {_parenthesis(opening)} holds nothing", "a term or a group", "fill or remove it"
-    )
+    return Fault(f"'(' at position {_parenthesis(opening)} holds nothing", "a term or a group", "fill or remove it")
 
 
 def _never_closed(opening: Token) -> Fault:

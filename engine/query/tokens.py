@@ -147,9 +147,7 @@ def _phrase(text: str, at: int, value: int, part: Part, *, whole: bool) -> Itera
     if stray:
         where = found.end() + len(after) - len(stray)
         what = f"{quoted(stray[0])} at position {where + 1} stands right after a phrase"
-        fault = Fault(
-            what, "a blank, ')' or the end", "put a blank after the phrase, or double a quote inside it"
-        )
+        fault = Fault(what, "a blank, ')' or the end", "put a blank after the phrase, or double a quote inside it")
         yield Token(Kind.BROKEN, at, whole_piece, part=part, fault=fault)
         return
     yield Token(Kind.PHRASE, at, text[at : found.end()], inside, whole, part)

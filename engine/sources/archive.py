@@ -135,9 +135,7 @@ class _Zip:
                 self.problems.append(Problem(shown_name(name), "path leaves the archive; passed over"))
                 continue
             if name in self._infos:
-                self.problems.append(
-                    Problem(shown_name(name), "stands in the archive twice; the last one is read")
-                )
+                self.problems.append(Problem(shown_name(name), "stands in the archive twice; the last one is read"))
             self._infos[name] = info
 
     @property

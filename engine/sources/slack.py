@@ -125,9 +125,7 @@ class _Reading:
         self._people = People(rules)
         self._places: dict[str, Conversation] = {}
         self._channel_names: dict[str, str] = {}
-        self._naming = Naming(
-            self._people.name_of, lambda channel_id: self._channel_names.get(channel_id, channel_id)
-        )
+        self._naming = Naming(self._people.name_of, lambda channel_id: self._channel_names.get(channel_id, channel_id))
         self._days: dict[str, list[str]] = {}
 
     def messages(self, source: str) -> Iterator[SourceMessage]:
@@ -174,11 +172,7 @@ class _Reading:
         conversation_id, name = as_text(entry.get("id")), scrubbed(as_text(entry.get("name")))
         if not conversation_id:
             return
-        members = [
-            self._people.name_of(user)
-            for member in as_list(entry.get("members"))
-            if (user := as_text(member))
-        ]
+        members = [self._people.name_of(user) for member in as_list(entry.get("members")) if (user := as_text(member))]
         place = Conversation(conversation_id, name or ", ".join(members) or conversation_id)
         self._channel_names.setdefault(conversation_id, place.name)
         for folder in (name, conversation_id):
@@ -186,9 +180,7 @@ class _Reading:
                 self._places.setdefault(_composed(folder), place)
 
     def _place_of(self, folder: str) -> Conversation:
-        return self._places.get(_composed(folder)) or Conversation(
-            as_text(folder), as_text(folder), is_listed=False
-        )
+        return self._places.get(_composed(folder)) or Conversation(as_text(folder), as_text(folder), is_listed=False)
 
     def _list(self, name: str) -> list[Any]:
         if self._root + name not in self._archive.names:

@@ -179,9 +179,7 @@ class Reader:
         while chunk := cursor.fetchmany(_ROWS_AT_ONCE):
             yield from chunk
 
-    def _jsonl_rows(
-        self, file: TableFile, wanted: Sequence[str | None], *, rest: bool
-    ) -> Iterator[Row | BrokenRow]:
+    def _jsonl_rows(self, file: TableFile, wanted: Sequence[str | None], *, rest: bool) -> Iterator[Row | BrokenRow]:
         values = ", ".join("json_extract_string(json, ?::VARCHAR)" for _ in wanted)
         whole = "json::VARCHAR" if rest else "NULL"
         pointers = [_pointer(name) for name in wanted]
@@ -197,9 +195,7 @@ class Reader:
             else:
                 yield BrokenRow(where, "not a JSON object" if kind else "not JSON")
 
-    def _csv_rows(
-        self, file: TableFile, wanted: Sequence[str | None], *, rest: bool
-    ) -> Iterator[Row | BrokenRow]:
+    def _csv_rows(self, file: TableFile, wanted: Sequence[str | None], *, rest: bool) -> Iterator[Row | BrokenRow]:
         header, delimiter = _csv_header(file.path)
         columns = {f"c{i}": "VARCHAR" for i in range(len(header))}
         values = ", ".join("NULL" if name is None else f"c{header.index(name)}" for name in wanted)
@@ -219,9 +215,7 @@ class Reader:
         for line, why in rejected:
             yield BrokenRow(f"{file.name} line {line}", str(why).lower())
 
-    def _parquet_rows(
-        self, file: TableFile, wanted: Sequence[str | None], *, rest: bool
-    ) -> Iterator[Row | BrokenRow]:
+    def _parquet_rows(self, file: TableFile, wanted: Sequence[str | None], *, rest: bool) -> Iterator[Row | BrokenRow]:
         types = self._parquet_types(file)
         values = ", ".join("NULL" if name is None else _as_text(name, types[name]) for name in wanted)
         others = [(name, _identifier(name)) for name in types if name not in wanted] if rest else []

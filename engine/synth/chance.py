@@ -36,9 +36,7 @@ def zipf(words: Sequence[str], size: int = 32_768) -> tuple[str, ...]:
     Drawing a place evenly then draws words as they occur in speech: few often, most seldom.
     """
     total = sum(1_000_000 // rank for rank in range(1, len(words) + 1))
-    return tuple(
-        word for rank, word in enumerate(words, 1) for _ in range(max(1, size * (1_000_000 // rank) // total))
-    )
+    return tuple(word for rank, word in enumerate(words, 1) for _ in range(max(1, size * (1_000_000 // rank) // total)))
 
 
 def shares(total: int, weights: Sequence[int]) -> list[int]:

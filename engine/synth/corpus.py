@@ -54,9 +54,7 @@ _HOURS = tuple(
 _WEEK = (20, 22, 21, 4, 3, 19, 21)
 """Weights of the days of a week from 1 January 2025, a Wednesday."""
 
-_ACTIVITIES = zipf(
-    ("channel_join", "channel_leave", "pinned_item", "channel_topic", "channel_purpose", "bot_add"), 64
-)
+_ACTIVITIES = zipf(("channel_join", "channel_leave", "pinned_item", "channel_topic", "channel_purpose", "bot_add"), 64)
 _FILES = (
     "screenshot.png",
     "report.pdf",
@@ -172,9 +170,7 @@ class _Room:
         edited = at + 20_000_000 + int(draw() * 600_000_000) if odd > 0.98 else None
         if draw() < 0.09 and self._room_for(replies):
             self._opens(at, replies)
-            return Said(
-                self._conversation, at, self._somebody(), text, thread=at, replies=replies, edited=edited
-            )
+            return Said(self._conversation, at, self._somebody(), text, thread=at, replies=replies, edited=edited)
         return Said(self._conversation, at, self._somebody(), text, edited=edited)
 
     def _somebody(self) -> Person:
@@ -225,14 +221,10 @@ class _Room:
 
 def _day_shares(quota: int, rng: Random) -> list[int]:
     """How many of `quota` fall on each day: quiet weekends, growth over the year, some busy days."""
-    return shares(
-        quota, [_WEEK[day % 7] * (500 + day) * (60 + int(rng.random() * 60)) for day in range(_YEAR_DAYS)]
-    )
+    return shares(quota, [_WEEK[day % 7] * (500 + day) * (60 + int(rng.random() * 60)) for day in range(_YEAR_DAYS)])
 
 
-def _conversation_rows(
-    conversation: Conversation, quota: int, planted: Sequence[Said], rng: Random
-) -> Iterator[Said]:
+def _conversation_rows(conversation: Conversation, quota: int, planted: Sequence[Said], rng: Random) -> Iterator[Said]:
     room = _Room(conversation, quota, rng)
     due = 0
     for day, count in enumerate(_day_shares(quota, rng)):
@@ -275,9 +267,7 @@ def _attributes(said: Said) -> str | None:
         return None
     kept: dict[str, object] = {"subtype": said.subtype}
     if said.file is not None:
-        kept["files"] = [
-            {"name": said.file["name"], "type": said.file["filetype"], "size": said.file["size"]}
-        ]
+        kept["files"] = [{"name": said.file["name"], "type": said.file["filetype"], "size": said.file["size"]}]
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -261,9 +261,7 @@ def _from_others(rng: Random, place: Workspace) -> list[Said]:
     for number in range(CLIENT_WORD_TOTAL - _OWN_CLIENT_WORD + _OTHERS):
         room = rooms[number % len(rooms)]
         author = pick(rng, _of_role(room, "teammate"))
-        texts: tuple[str, ...] = (
-            _TEAM_CLIENT if number < CLIENT_WORD_TOTAL - _OWN_CLIENT_WORD else _TEAM_PLAIN
-        )
+        texts: tuple[str, ...] = _TEAM_CLIENT if number < CLIENT_WORD_TOTAL - _OWN_CLIENT_WORD else _TEAM_PLAIN
         if number < _BY_BOTS:
             room, author, texts = place.named("sales"), digest, _BOT
         said.append(Said(room, _some_time(rng), author, Text(_filled(rng, pick(rng, texts), author.author))))
@@ -281,9 +279,7 @@ def openai_story(said: list[Said], doubts: dict[str, list[Said]]) -> tuple[Story
     """The story's three questions, from its messages as they were placed."""
     named = [s for s in said if "openai" in s.text.body.lower()]
     asked = sorted((s for s in named if s.author.role == "client"), key=lambda s: (s.conversation.name, s.at))
-    both = sorted(
-        (s for s in named if "client" in s.text.body.lower()), key=lambda s: (s.conversation.name, s.at)
-    )
+    both = sorted((s for s in named if "client" in s.text.body.lower()), key=lambda s: (s.conversation.name, s.at))
     voiced = sorted((s for some in doubts.values() for s in some), key=lambda s: (s.conversation.name, s.at))
     search = {"query": "OpenAI", "from_role": ["client"]}
     by_words = [s for s in asked if any(word in s.text.body.lower() for word in DOUBT_WORDS)]

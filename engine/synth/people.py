@@ -230,9 +230,7 @@ def _conversations(
         language = {"tanuki": "ja", "zvezda": "ru", "qasr": "ar"}.get(company, "en")
         inside = tuple(by_domain[domain] + team[place::12])
         out.append(
-            Conversation(
-                ident("C", company), f"ext-{company}", "channel", "support", language, 34 - 3 * place, inside
-            )
+            Conversation(ident("C", company), f"ext-{company}", "channel", "support", language, 34 - 3 * place, inside)
         )
         sort = "group" if place % 3 == 0 else "channel"
         name = f"ext-{company}-rollout"

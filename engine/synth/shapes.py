@@ -121,9 +121,7 @@ def shapes(place: Workspace, seed: int) -> list[Said]:
     at = moment(4, 3, 9, 0, 5)
     guests = [p for p in room.members if not p.listed]
     for n, guest in enumerate(guests):
-        said.append(
-            Said(room, at + n * 90_000_001, guest, Text(f"Guest question number {n + 1}: where do I log in?"))
-        )
+        said.append(Said(room, at + n * 90_000_001, guest, Text(f"Guest question number {n + 1}: where do I log in?")))
     robin = place.bot("Build Robin")
     ci = place.named("ci-status")
     said.append(bot_card(ci, at, robin, "Build 4711 failed", "linking took 93 s & 2 tests <timed out>"))

@@ -45,9 +45,7 @@ _KNOWN = (
     "behind the marmalade jars, serial QX-7741-Ω. Battery is swollen, do not charge it."
 )
 
-_TROUBLE = (
-    "The reconciliation job hangs at 93 percent every night since the move, any idea what it waits for?"
-)
+_TROUBLE = "The reconciliation job hangs at 93 percent every night since the move, any idea what it waits for?"
 _TROUBLE_GUESSES = (
     "Maybe the lock table? It was full last year.",
     "Could be the slow disk on that box, I would look at iostat first.",
@@ -75,9 +73,7 @@ def _of(conversation: Conversation, role: str, count: int, rng: Random) -> list[
     return [people.pop(int(rng.random() * len(people))) for _ in range(count)]
 
 
-def _thread(
-    room: Conversation, people: list[Person], lines: tuple[str, ...], at: int, step: int
-) -> list[Said]:
+def _thread(room: Conversation, people: list[Person], lines: tuple[str, ...], at: int, step: int) -> list[Said]:
     """`lines` as one thread, `step` seconds apart, spoken in turn."""
     out = []
     for place, line in enumerate(lines):
@@ -112,10 +108,7 @@ def _decision(place: Workspace, rng: Random) -> tuple[list[Said], Story]:
     room = place.named("日本チーム")
     people = _of(room, "teammate", 4, rng)
     start = moment(2, 20, 1, 15, 90_211)
-    said = [
-        Said(room, start + n * 97_000_411, people[n % len(people)], Text(line))
-        for n, line in enumerate(_DECISION)
-    ]
+    said = [Said(room, start + n * 97_000_411, people[n % len(people)], Text(line)) for n, line in enumerate(_DECISION)]
     return said, Story(
         "decision_in_japanese",
         "How will the Japanese customers be charged from April, and who decided it?",
@@ -172,9 +165,7 @@ def _two_weeks(place: Workspace, rng: Random) -> tuple[list[Said], Story]:
         for turn in range(_WREN_PER_DAY):
             table, rows = 10 + int(rng.random() * 90), 1_000 + int(rng.random() * 90_000)
             text = f"wrenlog: table t{table} copied, {rows} rows verified"
-            said.append(
-                Said(room, moment(6, day, 4 + 8 * turn, 5, turn), wren, Text(text), subtype="bot_message")
-            )
+            said.append(Said(room, moment(6, day, 4 + 8 * turn, 5, turn), wren, Text(text), subtype="bot_message"))
     return said, Story(
         "bot_of_two_weeks",
         "Who copied the tables, and is the copying still going on?",

@@ -63,9 +63,7 @@ def _tables() -> dict[str, Sequence[object]]:
     rng = random_for("names")
     names = list(dict.fromkeys("".join(pick(rng, SYLLABLES) for _ in range(2 + n % 3)) for n in range(9_000)))
     tables["name"] = zipf(names)
-    tables["host"] = zipf(
-        [f"{name}-{n % 40:02d}.int.brightlake.example" for n, name in enumerate(names[:2_000])]
-    )
+    tables["host"] = zipf([f"{name}-{n % 40:02d}.int.brightlake.example" for n, name in enumerate(names[:2_000])])
     tables["code"] = zipf([f"E{1000 + n * 7919 % 9000}" for n in range(3_000)])
     tables["version"] = zipf([f"v{n % 7}.{n * 5 % 31}.{n * 11 % 17}" for n in range(600)])
     tables["ticket"] = range(1_000, 100_000)
@@ -115,16 +113,7 @@ _FOREIGN = ("ru",) * 10 + ("ja",) * 6 + ("zh",) * 2 + ("ar",)
 
 # How many sentences a text has, by places of 100: short ones prevail, few are long.
 _LENGTHS = (
-    (0,) * 11
-    + (1,) * 11
-    + (2,) * 18
-    + (3,) * 16
-    + (4,) * 15
-    + (5,) * 11
-    + (6,) * 8
-    + (8,) * 5
-    + (12,) * 4
-    + (18,)
+    (0,) * 11 + (1,) * 11 + (2,) * 18 + (3,) * 16 + (4,) * 15 + (5,) * 11 + (6,) * 8 + (8,) * 5 + (12,) * 4 + (18,)
 )
 
 

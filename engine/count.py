@@ -1,0 +1,303 @@
+"""`count_messages`: how many, when, where and from whom, without any text.
+
+Decides which breakdowns stand in a count and how they shrink to fit. Every number is exact and computed from visible
+rows. Must never know texts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.answer import Answer
+from engine.call import Call
+from engine.errors import BadInput, quoted
+from engine.facets import DIMENSIONS, dimension, of_time, period
+from engine.facts import facts_line, facts_object
+from engine.hints import hints_of, is_word, term_name, words_of
+from engine.hits import Hits, find
+from engine.pack import fits
+from engine.query.bind import bind
+from engine.query.tree import positive_terms
+from engine.render import (
+    Scope,
+    bounded_notes,
+    clipped,
+    counted,
+    found_line,
+    found_object,
+    hint_lines,
+    inline,
+    scope_line,
+    scope_object,
+)
+from engine.requests import CountRequest
+from engine.scan import inside_words
+from engine.tables import Table, tabulate
+from engine.text import fold
+from engine.times import bucketing, to_date
+
+__all__ = ["count"]
+
+Rows = NDArray[np.int64]
+
+_FACETS = (("conversation", 10), ("author", 8), ("from_role", 8), ("kind", 8))
+"""The default breakdown, and how many values of each."""
+
+_MOST_DIMENSIONS = 2
+_MOST_COMPARED = 5
+_BUCKETS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Rung:
+    """One step of the ladder a count shrinks along: shares of the default sizes, and what is dropped."""
+
+    share: float
+    name_chars: int
+    words: int
+    terms: int
+    buckets: bool = True
+    rows: int = 40
+
+
+_LADDER = (
+    _Rung(1.0, 80, 8, 8),
+    _Rung(1.0, 40, 6, 6, rows=40),
+    _Rung(0.6, 32, 4, 4, rows=30),
+    _Rung(0.4, 24, 3, 3, rows=20),
+    _Rung(0.2, 16, 2, 2, rows=12),
+    _Rung(0.1, 12, 0, 0, rows=6),
+    _Rung(0.1, 12, 0, 0, buckets=False, rows=3),
+)
+"""Tried in order until one fits; the last one always does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Facet:
+    """One breakdown: the largest values with their counts, and how many values and messages there are in all."""
+
+    name: str
+    top: tuple[tuple[str, int], ...]
+    values: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    name: str
+    messages: int
+    words: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """All that was counted, before it is known how much of it fits."""
+
+    scope: Scope
+    hits: Hits
+    compared: tuple[Hits, ...]
+    over_time: Table | None
+    facets: tuple[_Facet, ...]
+    terms: tuple[_Term, ...]
+    table: Table | None
+    hints: dict[str, Any]
+    notes: tuple[str, ...]
+    facts: dict[str, Any]
+    facts_line: str
+
+
+def count(request: CountRequest, call: Call) -> Answer:
+    """Count what matches.
+
+    Raises:
+        BadInput: `bad_value` for a dimension that does not exist or too many of them.
+        EngineError: what `bind` and `find` raise.
+    """
+    _check(request)
+    view = call.view
+    query = bind(request.criteria, view, call.zone)
+    hits = find(view, query, brute=call.brute)
+    compared = tuple(
+        find(view, bind(replace(request.criteria, query=text), view, call.zone), brute=call.brute)
+        for text in request.compare
+    )
+    by = [dimension(name, view, query, call.zone) for name in request.by]
+    plain = request.criteria.is_empty and not request.by
+    made = _Count(
+        scope=Scope(
+            query,
+            hits.hidden_activity(),
+            view.corpus.manifest.created_at,
+            by_scan=bool(hits.occurrences) and hits.path == "substring",
+        ),
+        hits=hits,
+        compared=compared,
+        over_time=None if by else _over_time(hits, compared, call),
+        facets=() if by else _facets(hits, call),
+        terms=_terms(hits),
+        table=tabulate(by, hits, compared) if by else None,
+        hints=hints_of(hits) if not hits.found.messages else {},
+        notes=(*query.notes, *(note for each in compared for note in each.query.notes), *_dominance(hits)),
+        facts=facts_object(view) if plain else {},
+        facts_line=facts_line(view) if plain else "",
+    )
+    budget = view.limits.page
+    room = budget.page if by else budget.count
+    for rung in _LADDER:
+        text, structured = _text(made, rung), _object(made, rung)
+        if fits(text, structured, budget, room):
+            return Answer(text, structured)
+    return Answer(text, structured)
+
+
+def _check(request: CountRequest) -> None:
+    for name in request.by:
+        if name not in DIMENSIONS:
+            raise BadInput(
+                "bad_value",
+                f"by has no dimension {quoted(name)}",
+                next_step=f"use one of {', '.join(DIMENSIONS)}",
+            )
+    if len(request.by) > _MOST_DIMENSIONS or len(set(request.by)) < len(request.by):
+        raise BadInput("bad_value", "by takes one or two different dimensions", next_step="split into two calls")
+    if len(request.compare) > _MOST_COMPARED:
+        raise BadInput(
+            "bad_value",
+            f"compare has {len(request.compare)} queries, {_MOST_COMPARED} at most",
+            next_step="split them",
+        )
+
+
+def _over_time(hits: Hits, compared: Sequence[Hits], call: Call) -> Table | None:
+    span = period(hits.view, hits.query)
+    if span is None:
+        return None
+    return tabulate([of_time(hits.view, bucketing(*span, call.zone, most=_BUCKETS))], hits, compared, people=False)
+
+
+def _facets(hits: Hits, call: Call) -> tuple[_Facet, ...]:
+    facets = []
+    for name, most in _FACETS:
+        if name in hits.query.fixed:
+            continue
+        of = dimension(name, hits.view, hits.query, call.zone)
+        counts = of.counts(hits.rows)
+        values = int(np.count_nonzero(counts))
+        order = np.argsort(-counts, kind="stable")[: min(most, values)]
+        top = tuple((of.label(code), int(counts[code])) for code in order.tolist())
+        facets.append(_Facet(name, top, values, int(counts.sum())))
+    return tuple(facets)
+
+
+def _terms(hits: Hits) -> tuple[_Term, ...]:
+    if hits.query.tree is None:
+        return ()
+    positive = {(fold(term.text), term.whole, term.part) for term in positive_terms(hits.query.tree)}
+    out = []
+    for each in hits.occurrences[: _LADDER[0].terms]:
+        term = each.term
+        if (fold(term.text), term.whole, term.part) not in positive:
+            continue
+        rows = each.rows[hits.scope[each.rows]]
+        words = inside_words(hits.view.corpus, term, rows) if is_word(term) and len(rows) else {}
+        alone = set(words) <= {fold(term.text)}
+        out.append(_Term(term_name(term), len(rows), {} if alone else words_of(words)))
+    return tuple(out)
+
+
+def _dominance(hits: Hits) -> tuple[str, ...]:
+    """A note when one author wrote nearly all matches: a bot's season is not a trend."""
+    view, found = hits.view, hits.found
+    if found.messages < 10 or found.authors < 2 or "author" in hits.query.fixed:
+        return ()
+    people = view.people[view.narrow.author[hits.rows]]
+    counts = np.bincount(people)
+    person = int(counts.argmax())
+    if counts[person] < 0.9 * found.messages:
+        return ()
+    own = view.narrow.sent_at[view.said & (view.people[view.narrow.author] == person)]
+    first, last = int(own.min()), int(own.max())
+    row = int(hits.rows[people == person][0])
+    name = view.corpus.manifest.authors[view.narrow.author[row]][1]
+    note = f"{counts[person]} of {found.messages} are by {inline(name)}"
+    span = period(view, hits.query)
+    if span is not None and 2 * (last - first) < span[1] - span[0]:
+        note += f", which wrote only from {to_date(first)} to {to_date(last)}"
+    return (note,)
+
+
+def _object(made: _Count, rung: _Rung) -> dict[str, Any]:
+    out: dict[str, Any] = {"searched": scope_object(made.scope), "found": found_object(made.hits.found)}
+    if made.facts:
+        out["corpus"] = made.facts
+    if made.compared:
+        out["compare"] = [{"query": each.query.meaning, **found_object(each.found)} for each in made.compared]
+    if made.over_time is not None and rung.buckets:
+        out["over_time"] = {"unit": made.over_time.columns[0], "rows": made.over_time.plain_rows()}
+    if made.facets:
+        out["top"] = {
+            facet.name: {clipped(value, rung.name_chars): number for value, number in _cut(facet, rung)}
+            for facet in made.facets
+        }
+        rest = {facet.name: left for facet in made.facets if (left := _rest(facet, rung))}
+        if rest:
+            out["rest"] = rest
+    if made.terms[: rung.terms]:
+        out["terms"] = {
+            term.name: {"messages": term.messages}
+            | ({"words": dict(list(term.words.items())[: rung.words])} if term.words and rung.words else {})
+            for term in made.terms[: rung.terms]
+        }
+    if made.table is not None:
+        out["table"] = made.table.cut(rung.rows, rung.name_chars).to_object()
+    if made.hints:
+        out["hints"] = made.hints
+    if made.notes:
+        out["notes"] = bounded_notes(made.notes)
+    return out
+
+
+def _text(made: _Count, rung: _Rung) -> str:
+    lines = [scope_line(made.scope), found_line(made.hits.found)]
+    lines += [made.facts_line] if made.facts_line else []
+    lines += [
+        f"compare: {inline(each.query.meaning, 300)}: {counted(each.found.messages, 'message')}"
+        f" by {counted(each.found.authors, 'author')}"
+        for each in made.compared
+    ]
+    if made.over_time is not None and rung.buckets:
+        rows = ", ".join(made.over_time.row_texts())
+        lines.append(f"by {made.over_time.columns[0]}, matches/all: {rows}")
+    for facet in made.facets if made.hits.found.messages else ():
+        parts = [f"{inline(value, rung.name_chars)} {number}" for value, number in _cut(facet, rung)]
+        left = _rest(facet, rung)
+        parts += [f"{left['values']} more with {left['messages']}"] if left else []
+        lines.append(f"{facet.name}: {', '.join(parts)}")
+    for term in made.terms[: rung.terms]:
+        words = ", ".join(f"{inline(word)} {number}" for word, number in list(term.words.items())[: rung.words])
+        lines.append(
+            f"term {inline(term.name)}: " + (f"inside {words}" if words else counted(term.messages, "message"))
+        )
+    if made.table is not None:
+        lines += made.table.cut(rung.rows, rung.name_chars).lines()
+    lines += hint_lines(made.hints)
+    lines += [f"note: {note}" for note in bounded_notes(made.notes)]
+    return "\n".join(lines)
+
+
+def _cut(facet: _Facet, rung: _Rung) -> Sequence[tuple[str, int]]:
+    most = dict(_FACETS)[facet.name]
+    return facet.top[: max(1, int(most * rung.share))]
+
+
+def _rest(facet: _Facet, rung: _Rung) -> dict[str, int]:
+    shown = _cut(facet, rung)
+    if facet.values <= len(shown):
+        return {}
+    return {
+        "values": facet.values - len(shown),
+        "messages": facet.messages - sum(number for _, number in shown),
+    }

@@ -1,0 +1,245 @@
+"""`export_messages`: every match to a file, in one pass, never through memory and never into the answer.
+
+Decides what an export is asked, what its record says on the way, and what the caller is told. Who runs a job and for
+how long a caller waits is the wiring's. Must never know where files are kept.
+"""
+
+import hashlib
+import json
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from engine.answer import Answer
+from engine.call import Call
+from engine.errors import BadInput, BrokenSnapshot, NotFound, Unavailable, quoted
+from engine.export_rows import COLUMNS, FORMATS, MIME_TYPES, encoded
+from engine.hints import hints_of
+from engine.hits import Hits, find
+from engine.match import compile_tree
+from engine.model import Message
+from engine.ports import Export, ExportStore
+from engine.query.bind import bind
+from engine.render import Scope, bounded_notes, found_line, found_object, hint_lines, scope_line, scope_object
+from engine.requests import Criteria, ExportRequest
+from engine.snapshot.database import DatabaseSettings
+from engine.times import iso
+
+__all__ = ["Job", "begin", "resume", "state_of"]
+
+_PROGRESS_ROWS = 50_000
+"""Rows between two notes of progress: each is a write to the store."""
+
+
+@dataclass
+class Job:
+    """One export to be written. `run` does it; `cancel` from another thread makes it stop and leave nothing."""
+
+    request: ExportRequest
+    call: Call
+    store: ExportStore
+    database: DatabaseSettings
+    hits: Hits
+    export: Export
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Write the file and its record; on failure the record says so and no file is left.
+
+        Raises:
+            EngineError: what reading or writing met; the record then says `failed`.
+        """
+        sink = self.store.sink(self.export)
+        digest, size = hashlib.sha256(), 0
+        try:
+            columns = self.request.fields or tuple(COLUMNS)
+            for piece in encoded(self._messages(), columns, self.request.format, self.database):
+                sink.write(piece)
+                digest.update(piece)
+                size += len(piece)
+            sink.commit()
+        except _Cancelled:
+            sink.abort()
+            return
+        except BaseException:
+            sink.abort()
+            self.store.put(replace(self.export, state="failed"))
+            raise
+        rows = self.hits.found.messages
+        self.export = replace(self.export, state="done", rows=rows, size=size, sha256=digest.hexdigest())
+        self.store.put(self.export)
+
+    def cancel(self) -> None:
+        """Stop at the next row."""
+        self.cancelled.set()
+
+    def answer(self) -> Answer:
+        """What the caller is told now."""
+        scope = _scope(self.hits)
+        head = {"searched": scope_object(scope), "found": found_object(self.hits.found)}
+        lines = [scope_line(scope), found_line(self.hits.found)]
+        return _told(self.export, self.store, head, lines, self.hits.query.notes)
+
+    def _messages(self) -> Iterator[Message]:
+        """All hits, oldest first, each checked on its original text."""
+        matcher = compile_tree(self.hits.query.tree)
+        rows = self.hits.rows
+        ordered = rows[np.lexsort((rows, self.hits.view.narrow.sent_at[rows]))]
+        for done, message in enumerate(self.hits.view.corpus.stream(ordered)):
+            if self.cancelled.is_set():
+                raise _Cancelled
+            if not matcher.matches(message.topic, message.body):
+                raise BrokenSnapshot(
+                    "snapshot_broken",
+                    "a hit is not borne out by its original text",
+                    next_step="run verify, then refresh",
+                )
+            if done and done % _PROGRESS_ROWS == 0:
+                self.store.put(replace(self.export, rows=done))
+            yield message
+
+
+class _Cancelled(Exception):
+    """Raised within a job that another process goes on with."""
+
+
+def begin(request: ExportRequest, call: Call, store: ExportStore, database: DatabaseSettings) -> Job | Answer:
+    """Check what is asked and start a record; an answer at once where there is nothing to write.
+
+    Raises:
+        BadInput: `missing_parameter`, `bad_value`.
+        EngineError: what `bind`, `find` and the store raise.
+    """
+    if request.criteria.is_empty:
+        raise BadInput(
+            "missing_parameter",
+            "export_messages needs a query, a filter or export",
+            next_step="name what to export; after=1970 takes everything",
+        )
+    _check(request)
+    hits = find(call.view, bind(request.criteria, call.view, call.zone), brute=call.brute)
+    if not hits.found.messages:
+        return _nothing(hits)
+    for old in store.expired(call.now):
+        store.revoke(old)
+    export = Export(
+        export_id=secrets.token_urlsafe(32),
+        caller_id=call.caller.caller_id,
+        format=request.format,
+        state="running",
+        created_at=call.now,
+        expires_at=call.now + call.limits.export_seconds * 1_000_000,
+        request=json.dumps(asdict(request), ensure_ascii=False),
+    )
+    store.put(export)
+    return Job(request, call, store, database, hits, export)
+
+
+def resume(export: Export, call: Call, store: ExportStore, database: DatabaseSettings) -> Job:
+    """The job of a running export, to be written from the start by another process.
+
+    Raises:
+        EngineError: what `bind` and `find` raise.
+    """
+    plain = json.loads(export.request)
+    criteria: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in plain["criteria"].items()
+    }
+    fields = plain["fields"]
+    request = ExportRequest(
+        Criteria(**criteria), plain["format"], tuple(fields) if fields is not None else None, plain["export"]
+    )
+    hits = find(call.view, bind(request.criteria, call.view, call.zone), brute=call.brute)
+    return Job(request, call, store, database, hits, export)
+
+
+def state_of(request: ExportRequest, call: Call, store: ExportStore) -> Answer:
+    """How far a running export is.
+
+    Raises:
+        BadInput: `bad_value` when anything but the id is given.
+        NotFound: `unknown_export` for an id that is unknown, another caller's, revoked or expired.
+        Unavailable: `export_failed`.
+    """
+    if request != ExportRequest(export=request.export):
+        raise BadInput("bad_value", "export goes with nothing else", next_step="give the id alone")
+    export = store.get(request.export or "")
+    if export is None or export.caller_id != call.caller.caller_id or export.expires_at <= call.now:
+        raise NotFound(
+            "unknown_export",
+            "this export is unknown or expired",
+            next_step="call again with the query and filters",
+        )
+    if export.state == "failed":
+        raise Unavailable("export_failed", "the export could not be written", next_step="call again")
+    return _told(export, store, {}, [], ())
+
+
+def _check(request: ExportRequest) -> None:
+    if request.format not in FORMATS:
+        raise BadInput("bad_value", f"format {quoted(request.format)}", next_step=f"use one of {', '.join(FORMATS)}")
+    for name in request.fields or ():
+        if name not in COLUMNS:
+            close = get_close_matches(name, COLUMNS, 1, 0.5)
+            raise BadInput(
+                "bad_value",
+                f"fields has no column {quoted(name)}",
+                next_step=f"use {close[0]}" if close else f"the columns are {', '.join(COLUMNS)}",
+            )
+
+
+def _scope(hits: Hits) -> Scope:
+    return Scope(
+        hits.query,
+        hits.hidden_activity(),
+        hits.view.corpus.manifest.created_at,
+        by_scan=bool(hits.occurrences) and hits.path == "substring",
+    )
+
+
+def _nothing(hits: Hits) -> Answer:
+    scope, hints = _scope(hits), hints_of(hits)
+    out: dict[str, Any] = {"searched": scope_object(scope), "found": found_object(hits.found), "rows": 0}
+    if hints:
+        out["hints"] = hints
+    notes = bounded_notes([*hits.query.notes, "nothing to export: no file was made"])
+    out["notes"] = notes
+    lines = [
+        scope_line(scope),
+        found_line(hits.found),
+        *hint_lines(hints),
+        *(f"note: {note}" for note in notes),
+    ]
+    return Answer("\n".join(lines), out)
+
+
+def _told(export: Export, store: ExportStore, head: dict[str, Any], lines: list[str], notes: tuple[str, ...]) -> Answer:
+    bounded = bounded_notes(notes)
+    tail = {"notes": bounded} if bounded else {}
+    lines = [*lines, *(f"note: {note}" for note in bounded)]
+    if export.state != "done":
+        running = {"running": True, "export": export.export_id, "rows": export.rows}
+        text = f"running: {export.rows} rows so far; ask again with export={export.export_id}"
+        return Answer("\n".join([*lines, text]), {**head, **running, **tail})
+    link = store.link(export)
+    done = {
+        "link": link,
+        "format": export.format,
+        "rows": export.rows,
+        "bytes": export.size,
+        "sha256": export.sha256,
+        "expires": iso(export.expires_at),
+    }
+    lines += [
+        (
+            f"exported: {export.rows} rows as {export.format}, {export.size} bytes,"
+            f" until {iso(export.expires_at)}, sha256 {export.sha256}"
+        ),
+        f"link: {link}",
+    ]
+    return Answer("\n".join(lines), {**head, **done, **tail}, link=link, mime_type=MIME_TYPES[export.format])

@@ -1,0 +1,134 @@
+"""Counting by dimension: conversations, people, roles, kinds, statuses, threads and buckets of time.
+
+Decides what a value is called and which rows fall under it. Arrays in, counts out; must never know bytes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.query.bind import BoundQuery
+from engine.render import clipped
+from engine.text import display
+from engine.times import Bucketing, bucketing
+from engine.view import View
+
+__all__ = ["DIMENSIONS", "TIMES", "Dimension", "dimension", "period"]
+
+Rows = NDArray[np.int64]
+
+TIMES = ("day", "week", "month", "quarter", "year")
+DIMENSIONS = ("conversation", "author", "from_role", "to_role", "kind", "status", "thread", *TIMES)
+"""What `by` may name."""
+
+_TIME_ROWS = 40
+"""Buckets of a tabulated time: the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A way to group rows. `codes` gives each row a number below `size`, or -1 for none; `label` names a number.
+
+    `in_order` is set for times: shown in order, empty ones kept.
+    """
+
+    name: str
+    size: int
+    codes: Callable[[Rows], Rows]
+    label: Callable[[int], str]
+    in_order: bool = False
+
+    def counts(self, rows: Rows) -> Rows:
+        """How many of the rows fall under each number."""
+        codes = self.codes(rows)
+        return np.bincount(codes[codes >= 0], minlength=self.size)
+
+
+def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimension:
+    """The dimension of that name, times over the searched period."""
+    manifest, narrow = view.corpus.manifest, view.narrow
+    if name in TIMES:
+        span = period(view, query)
+        buckets = bucketing(*span, zone, name, _TIME_ROWS) if span else Bucketing(name, [], [0])
+        return of_time(view, buckets)
+    if name == "author":
+        return Dimension(name, len(manifest.authors), lambda rows: view.people[narrow.author[rows]], _person(view))
+    if name == "conversation":
+        size = len(manifest.conversations)
+        return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int64), _conversation(view))
+    if name == "thread":
+        return Dimension(name, manifest.threads, lambda rows: narrow.thread[rows].astype(np.int64), _thread(view))
+    column: NDArray[np.int16] = getattr(narrow, name)
+    values = {
+        "from_role": manifest.roles,
+        "to_role": manifest.to_roles,
+        "kind": manifest.kinds,
+        "status": manifest.statuses,
+    }[name]
+    return Dimension(
+        name,
+        len(values),
+        lambda rows: column[rows].astype(np.int64),
+        lambda code: clipped(display(values[code][0])),
+    )
+
+
+def of_time(view: View, buckets: Bucketing) -> Dimension:
+    """The dimension of some buckets; what lies outside them has no number."""
+    starts = np.array(buckets.starts, dtype=np.int64)
+
+    def codes(rows: Rows) -> Rows:
+        found = np.searchsorted(starts, view.narrow.sent_at[rows], side="right") - 1
+        return np.where(found < len(buckets.labels), found, -1)
+
+    return Dimension(buckets.unit, len(buckets.labels), codes, buckets.labels.__getitem__, in_order=True)
+
+
+def period(view: View, query: BoundQuery) -> tuple[int, int] | None:
+    """First and last instant of what was searched: of the corpus in sight, narrowed by `after` and `before`."""
+    if view.first is None or view.last is None:
+        return None
+    first = view.first if query.after is None else max(view.first, query.after)
+    last = view.last if query.before is None else min(view.last, query.before - 1)
+    return (first, last) if first <= last else None
+
+
+def _person(view: View) -> Callable[[int], str]:
+    """A person's most frequent visible name, with the id where another visible person has the same."""
+    authors = view.corpus.manifest.authors
+    counts = np.bincount(view.narrow.author[view.said], minlength=len(authors))
+    order = np.argsort(-counts, kind="stable")
+    names: dict[int, tuple[str, str]] = {}
+    for ordinal in order.tolist():
+        if counts[ordinal]:
+            names.setdefault(int(view.people[ordinal]), authors[ordinal][:2])
+    labels = dict(zip(names, _named(list(names.values())), strict=True))
+    return labels.__getitem__
+
+
+def _conversation(view: View) -> Callable[[int], str]:
+    """A conversation's name, with the id where another visible one has the same."""
+    conversations = view.corpus.manifest.conversations
+    visible = np.unique(view.narrow.conversation[view.visible]).tolist()
+    labels = dict(zip(visible, _named([conversations[ordinal][:2] for ordinal in visible]), strict=True))
+    return labels.__getitem__
+
+
+def _thread(view: View) -> Callable[[int], str]:
+    def label(code: int) -> str:
+        row = int(np.searchsorted(view.narrow.thread, code))
+        return view.corpus.messages([row])[0].thread_id
+
+    return label
+
+
+def _named(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Names, followed by the id where two ids share one."""
+    shown = [clipped(display(name)) for _, name in pairs]
+    times: dict[str, int] = {}
+    for name in shown:
+        times[name] = times.get(name, 0) + 1
+    return [name if times[name] == 1 else f"{name} ({c_id})" for name, (c_id, _) in zip(shown, pairs, strict=True)]

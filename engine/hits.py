@@ -1,0 +1,111 @@
+"""What matches: the tree evaluated over the corpus, inside the scope that filters and sight leave.
+
+Decides which rows are hits and counts them exactly. Must never know order, texts or bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.plan import Occurrences, Path, distinct_terms, evaluate, occurrences
+from engine.query.bind import BoundQuery
+from engine.view import View
+
+__all__ = ["Found", "Hits", "find"]
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many messages, threads, conversations and people; instants of first and last, `None` without any."""
+
+    messages: int
+    threads: int
+    conversations: int
+    authors: int
+    first: int | None
+    last: int | None
+
+
+class Hits:
+    """The matches of one bound query in one view."""
+
+    def __init__(self, view: View, query: BoundQuery, found: Sequence[Occurrences]) -> None:
+        self.view = view
+        self.query = query
+        self.occurrences = found
+        self.matching: Mask | None = None if query.tree is None else evaluate(query.tree, found, view.corpus.rows)
+        """Rows the words alone match, in sight or not; `None` when there are no words."""
+
+    @cached_property
+    def scope(self) -> Mask:
+        """Rows that filters and sight leave, whatever the words."""
+        return self.query.scope(self.view)
+
+    @cached_property
+    def mask(self) -> Mask:
+        """All hits as a mask over the corpus."""
+        return self.within(self.scope)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The sorted rows of all hits."""
+        return np.flatnonzero(self.mask)
+
+    @cached_property
+    def found(self) -> Found:
+        """The exact counts."""
+        return count_rows(self.view, self.rows)
+
+    @property
+    def path(self) -> Path:
+        """`fts` unless a scan was needed for some term."""
+        return "substring" if any(each.path == "substring" for each in self.occurrences) else "fts"
+
+    def within(self, scope: Mask) -> Mask:
+        """The rows of a scope that the words match."""
+        return scope if self.matching is None else scope & self.matching
+
+    def hidden_activity(self) -> int | None:
+        """Matches among activity, which is not searched by default; `None` when `kind` was asked for."""
+        hidden = self.query.hidden(self.view)
+        return None if hidden is None else int(np.count_nonzero(self.within(hidden)))
+
+    def document_frequency(self, each: Occurrences) -> int:
+        """How many messages in sight a term occurs in."""
+        return int(np.count_nonzero(self.view.said[each.rows]))
+
+
+def find(view: View, query: BoundQuery, *, brute: bool = False) -> Hits:
+    """All matches.
+
+    Raises:
+        Unavailable: `too_slow`, `store_unreachable`.
+    """
+    wanted = [] if query.tree is None else distinct_terms(query.tree)
+    return Hits(view, query, occurrences(view.corpus, wanted, brute=brute))
+
+
+def count_rows(view: View, rows: Rows) -> Found:
+    """Count messages, threads, conversations and people of some rows."""
+    if not len(rows):
+        return Found(0, 0, 0, 0, None, None)
+    narrow = view.narrow
+    sent = narrow.sent_at[rows]
+    return Found(
+        messages=len(rows),
+        threads=_distinct(narrow.thread[rows]),
+        conversations=_distinct(narrow.conversation[rows]),
+        authors=_distinct(view.people[narrow.author[rows]]),
+        first=int(sent.min()),
+        last=int(sent.max()),
+    )
+
+
+def _distinct(ordinals: NDArray[np.integer]) -> int:
+    return int(np.count_nonzero(np.bincount(ordinals)))

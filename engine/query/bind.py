@@ -1,0 +1,269 @@
+"""A request's criteria bound to what the caller sees: names become ordinals, dates instants, words a tree.
+
+Decides which values exist, and says the nearest where one does not. Must never know how matches are found.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import BadInput, NotFound, quoted
+from engine.model import ACTIVITY, BROADCAST, UNKNOWN_ROLE
+from engine.query.parse import parse
+from engine.query.tree import Tree, canonical
+from engine.requests import Criteria
+from engine.text import fold
+from engine.times import iso, iso_minute, parse_instant
+from engine.view import View
+
+__all__ = ["BoundQuery", "Condition", "bind"]
+
+_STANDARD = {
+    "from_role": ("client", "teammate", "bot", UNKNOWN_ROLE),
+    "to_role": (),
+    "kind": ("message", "bot", "file", ACTIVITY),
+    "status": (),
+}
+"""Values the tools' descriptions name: they are valid, and match nothing, where the corpus has none."""
+
+_NEAREST = 8
+"""How many valid values an error offers."""
+
+_NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five"}
+
+_ECHOED_VALUES = 3
+"""How many values of one filter a result repeats; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One filter: `mask` over all rows of the corpus. `values` are what it echoes, in the data's own spelling."""
+
+    name: str
+    values: tuple[str, ...]
+    mask: NDArray[np.bool_]
+
+    def echo(self) -> str:
+        """`from_role client, bot`; a long list is cut with the number of the rest."""
+        shown = ", ".join(_bounded(value) for value in self.values[:_ECHOED_VALUES])
+        rest = len(self.values) - _ECHOED_VALUES
+        return f"{self.name} {shown}" + (f" and {rest} more" if rest > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """What is searched, exactly. `meaning` is the canonical query, cut; `after` and `before` are instants."""
+
+    tree: Tree | None
+    meaning: str
+    conditions: tuple[Condition, ...]
+    notes: tuple[str, ...]
+    after: int | None
+    before: int | None
+    asks_kind: bool
+    fixed: frozenset[str]
+    """Filters given one value: there is no use in a facet over them."""
+
+    def scope(self, view: View, *, without: str | None = None) -> NDArray[np.bool_]:
+        """Rows that all conditions but the one named allow, of those that are searched by default."""
+        asked = self.asks_kind and without != "kind"
+        return self._under(view.said if asked else view.searchable, without)
+
+    def hidden(self, view: View) -> NDArray[np.bool_] | None:
+        """Rows of activity that all conditions allow and that are not searched; `None` when `kind` was asked for."""
+        if self.asks_kind:
+            return None
+        return self._under(view.said & ~view.searchable, None)
+
+    def _under(self, base: NDArray[np.bool_], without: str | None) -> NDArray[np.bool_]:
+        mask = base
+        for condition in self.conditions:
+            if condition.name != without:
+                mask = mask & condition.mask
+        return mask
+
+    def filters(self) -> dict[str, Any]:
+        """The filters as the object form echoes them."""
+        out: dict[str, Any] = {}
+        for condition in self.conditions:
+            if condition.name in ("after", "before", "min_words"):
+                out[condition.name] = (
+                    int(condition.values[0]) if condition.name == "min_words" else self._instant(condition)
+                )
+                continue
+            shown = [_bounded(value) for value in condition.values[:_ECHOED_VALUES]]
+            rest = len(condition.values) - _ECHOED_VALUES
+            out[condition.name] = shown + ([f"and {rest} more"] if rest > 0 else [])
+        return out
+
+    def _instant(self, condition: Condition) -> str:
+        instant = (self.after if condition.name == "after" else self.before) or 0
+        return iso(instant) if instant % 1_000_000 == 0 else iso_minute(instant)
+
+
+def bind(criteria: Criteria, view: View, zone: tzinfo) -> BoundQuery:
+    """Bind what was asked to what is visible.
+
+    Raises:
+        BadInput: `bad_query`, `query_too_long`, `query_too_deep`, `bad_time`, `bad_value`, `too_many_values`.
+        NotFound: `unknown_value`, with the nearest visible values and how many messages each has.
+    """
+    parsed = parse(criteria.query, view.limits.query)
+    notes = list(parsed.notes)
+    conditions: list[Condition] = []
+    for name in ("from_role", "to_role", "author", "conversation", "thread", "kind", "status"):
+        values: tuple[str, ...] = getattr(criteria, name)
+        if values:
+            if len(values) > view.limits.query.filter_values:
+                raise BadInput(
+                    "too_many_values",
+                    f"{name} has {len(values)} values, {view.limits.query.filter_values} at most",
+                    next_step="split into several calls",
+                )
+            conditions.append(_bound(name, values, view, notes))
+    if criteria.min_words:
+        longer = view.narrow.words >= criteria.min_words
+        conditions.append(Condition("min_words", (str(criteria.min_words),), longer))
+    after = parse_instant("after", criteria.after, zone) if criteria.after is not None else None
+    before = parse_instant("before", criteria.before, zone) if criteria.before is not None else None
+    if after is not None:
+        conditions.append(Condition("after", (iso_minute(after),), view.narrow.sent_at >= after))
+    if before is not None:
+        conditions.append(Condition("before", (iso_minute(before),), view.narrow.sent_at < before))
+    if after is not None and before is not None and after >= before:
+        raise BadInput(
+            "bad_time",
+            f"after {quoted(criteria.after)} is not earlier than before {quoted(criteria.before)}",
+            next_step="swap them: after is inclusive, before exclusive",
+        )
+    meaning = "" if parsed.tree is None else canonical(parsed.tree)
+    echo_chars = view.limits.query.echo_chars
+    return BoundQuery(
+        tree=parsed.tree,
+        meaning=meaning if len(meaning) <= echo_chars else meaning[: echo_chars - 1] + "…",
+        conditions=tuple(conditions),
+        notes=tuple(notes),
+        after=after,
+        before=before,
+        asks_kind=bool(criteria.kind),
+        fixed=frozenset(c.name for c in conditions if len(c.values) == 1),
+    )
+
+
+def _bounded(value: str) -> str:
+    return value if len(value) <= 40 else value[:39] + "…"
+
+
+def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:
+    """Roles, kinds and statuses: values of the source, few of them."""
+    manifest = view.corpus.manifest
+    known = {
+        "from_role": manifest.roles,
+        "to_role": manifest.to_roles,
+        "kind": manifest.kinds,
+        "status": manifest.statuses,
+    }
+    column: NDArray[np.int16] = getattr(view.narrow, name)
+    counts = np.bincount(column[view.said] + 1, minlength=len(known[name]) + 1)[1:].tolist()
+    present = {value: count for (value, _), count in zip(known[name], counts, strict=True) if count}
+    ordinals = {value: ordinal for ordinal, (value, _) in enumerate(known[name])}
+    folded = {fold(value): value for value in present}
+    wanted = np.zeros(len(ordinals) + 1, dtype=bool)
+    shown: list[str] = []
+    for given in values:
+        value = folded.get(fold(given).strip())
+        if value is None and fold(given).strip() in _STANDARD[name]:
+            shown.append(fold(given).strip())
+            continue
+        if value is None:
+            raise _unknown(name, given, present)
+        wanted[ordinals[value]] = True
+        shown.append(value)
+    if name == "to_role" and BROADCAST in ordinals:
+        wanted[ordinals[BROADCAST]] = True
+    return Condition(name, tuple(dict.fromkeys(shown)), wanted[column])
+
+
+def _bind_named(name: str, values: Sequence[str], view: View, notes: list[str]) -> Condition:
+    """Conversations and authors: an id, or a name that several ids may share."""
+    manifest = view.corpus.manifest
+    table = manifest.conversations if name == "conversation" else manifest.authors
+    column: NDArray[np.uint32] = getattr(view.narrow, name)
+    sigil, several = ("#", "conversations") if name == "conversation" else ("@", "people")
+    counts = np.bincount(column[view.visible], minlength=len(table)).tolist()
+    visible = [(ordinal, row) for ordinal, row in enumerate(table) if counts[ordinal]]
+    by_name = _ordinals((fold(row[1]).removeprefix(sigil), ordinal) for ordinal, row in visible)
+    by_id = _ordinals((row[0].casefold(), ordinal) for ordinal, row in visible)
+    wanted = np.zeros(len(table), dtype=bool)
+    shown: list[str] = []
+    for given in values:
+        bare = given.strip().removeprefix(sigil)
+        found = by_id.get(bare.casefold()) or by_name.get(fold(bare))
+        if not found:
+            present: Counter[str] = Counter()
+            for ordinal, row in visible:
+                present[row[1]] += counts[ordinal]
+            raise _unknown(name, given, present)
+        ids = list(dict.fromkeys(table[ordinal][0] for ordinal in found))
+        if len(ids) > 1:
+            number = _NUMBERS.get(len(ids), str(len(ids)))
+            notes.append(f"{name} {quoted(bare)} is {number} {several}: {_listed(ids)}; filter by id for one")
+        wanted[found] = True
+        shown += [table[ordinal][1] for ordinal in found]
+    return Condition(name, tuple(dict.fromkeys(shown)), wanted[column])
+
+
+def _bind_thread(name: str, values: Sequence[str], view: View) -> Condition:
+    wanted: list[int] = []
+    for given in values:
+        thread = view.corpus.thread_of(given.strip())
+        if thread is None or not view.visible[view.narrow.thread == thread].any():
+            raise NotFound(
+                "unknown_value",
+                f"no thread is called {quoted(given)}",
+                next_step="copy the thread of a message from a result",
+            )
+        wanted.append(thread)
+    return Condition(name, tuple(dict.fromkeys(value.strip() for value in values)), np.isin(view.narrow.thread, wanted))
+
+
+def _bound(name: str, values: Sequence[str], view: View, notes: list[str]) -> Condition:
+    if name in {"author", "conversation"}:
+        return _bind_named(name, values, view, notes)
+    return _bind_thread(name, values, view) if name == "thread" else _bind_value(name, values, view)
+
+
+def _ordinals(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    out: dict[str, list[int]] = {}
+    for key, ordinal in pairs:
+        out.setdefault(key, []).append(ordinal)
+    return out
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return ", ".join(_bounded(value) for value in ids[:6]) + (f" and {len(ids) - 6} more" if len(ids) > 6 else "")
+
+
+def _unknown(name: str, given: str, present: Mapping[str, int]) -> NotFound:
+    """An error that offers the valid values most like the one given, or all when they are few."""
+    folded: dict[str, str] = {}
+    for value in sorted(present, key=lambda v: -present[v]):
+        folded.setdefault(fold(value), value)
+    bare = fold(given).strip().lstrip("#@")
+    inside = [key for key in folded if bare and bare in key]
+    close = get_close_matches(bare, folded, n=_NEAREST, cutoff=0.5)
+    keys = list(dict.fromkeys([*close, *inside]))[:_NEAREST]
+    if not keys:
+        keys = list(folded)[:_NEAREST]
+    return NotFound(
+        "unknown_value",
+        f"no {name} is called {quoted(given)}",
+        next_step="use one of nearest" if keys else f"no message has a {name}: leave it out",
+        nearest={_bounded(folded[key]): present[folded[key]] for key in keys},
+    )

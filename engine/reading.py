@@ -1,0 +1,201 @@
+"""From hits to what is shown of them: ranked, spread, with their neighbours, cut, marked, and checked.
+
+Decides which messages a page would show and at what length; `engine.pack` decides how many fit. Every hit is checked
+here on its original text. Must never know sessions.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import BrokenSnapshot
+from engine.hits import Hits
+from engine.match import Matcher, Occurrences, compile_tree
+from engine.model import Message
+from engine.pack import Piece
+from engine.rank import INSIDE, PREFIX, TOPIC, WHOLE, Scored, bm25
+from engine.render import Shown, message_line, message_object
+from engine.snippet import snippet
+from engine.spread import Order, by_time, spread
+from engine.view import View
+
+__all__ = ["Block", "Ranking", "Texts", "blocks_of", "rank"]
+
+Rows = NDArray[np.int64]
+
+_TOPIC_CHARS = 120
+"""Longest topic shown: a subject line, not a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Rows in the order they are to be shown, how many copies each stands for, and its score (0 in a timeline)."""
+
+    rows: Rows
+    copies: Rows
+    scores: NDArray[np.float64]
+
+
+def rank(hits: Hits, rows: Rows, order: str) -> Ranking:
+    """Put some of the hits' rows in order: `best`, `newest` or `oldest`."""
+    narrow, view = hits.view.narrow, hits.view
+    sent = narrow.sent_at[rows]
+    if order != "best":
+        timeline = by_time(sent, rows, newest=order == "newest")
+        return Ranking(rows[timeline.places], timeline.copies, np.zeros(len(rows)))
+    terms = _frequencies(hits, rows)
+    scores = bm25(terms, view.lengths[rows], view.average_length, view.size)
+    chosen: Order = spread(
+        scores,
+        sent,
+        rows,
+        narrow.copy[rows].astype(np.int64),
+        narrow.conversation[rows].astype(np.int64),
+        _talks(view, rows),
+    )
+    return Ranking(rows[chosen.places], chosen.copies, scores[chosen.places])
+
+
+def _talks(view: View, rows: Rows) -> Rows:
+    """The talk of each row; a row that stands in no timeline is one of its own."""
+    talks = view.talks[rows]
+    return np.where(talks >= 0, talks, -1 - rows)
+
+
+def _frequencies(hits: Hits, rows: Rows) -> list[Scored]:
+    """Weighted frequencies of the positive terms, counted on the folded texts of the rows."""
+    matcher = compile_tree(hits.query.tree)
+    if not matcher.positive or not len(rows):
+        return []
+    counts = [matcher.counts(topic, body) for topic, body in hits.view.corpus.folded(rows)]
+    weights = np.array([[TOPIC * _weight(c.topic) + _weight(c.body) for c in row] for row in counts], dtype=np.float64)
+    by_term = {each.term: each for each in hits.occurrences}
+    return [
+        Scored(weights[:, i], hits.document_frequency(by_term[literal.term]))
+        for i, literal in enumerate(matcher.positive)
+    ]
+
+
+def _weight(found: Occurrences) -> float:
+    return WHOLE * found.whole + PREFIX * found.prefix + INSIDE * found.inside
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows shown together in order of time; those not in `hits` are shown for their neighbours' sake."""
+
+    rows: tuple[int, ...]
+    hits: frozenset[int]
+
+
+def blocks_of(view: View, chosen: Sequence[int], matching: NDArray[np.bool_], context: int) -> list[Block]:
+    """A block for each chosen row with up to `context` neighbours on each side, as `grep -C` does.
+
+    Neighbours are those of its thread, or outside threads of its conversation. Blocks that overlap or touch are
+    joined, at the place of the first. A neighbour that matches too is a hit.
+    """
+    if not context:
+        return [Block((row,), frozenset((row,))) for row in chosen]
+    windows: list[_Window] = []
+    for row in chosen:
+        sequence = view.neighbours(row)
+        at = int(np.flatnonzero(sequence == row)[0])
+        windows = _merge(windows, _Window(sequence, max(0, at - context), min(len(sequence), at + context + 1)))
+    placed: set[int] = set()
+    blocks = []
+    for window in windows:
+        rows = tuple(row for row in window.sequence[window.first : window.end].tolist() if row not in placed)
+        placed.update(rows)
+        if rows:
+            blocks.append(Block(rows, frozenset(row for row in rows if matching[row])))
+    return blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Places `first` to `end` of a thread's or conversation's rows."""
+
+    sequence: Rows
+    first: int
+    end: int
+
+    def meets(self, other: "_Window") -> bool:
+        same = self.sequence[0] == other.sequence[0] and len(self.sequence) == len(other.sequence)
+        return same and self.first <= other.end and other.first <= self.end
+
+
+def _merge(windows: list[_Window], new: _Window) -> list[_Window]:
+    """The windows with one more; all that it meets become one, at the first one's place."""
+    met = [window for window in windows if window.meets(new)]
+    if not met:
+        return [*windows, new]
+    joined = _Window(new.sequence, min(w.first for w in [*met, new]), max(w.end for w in [*met, new]))
+    return [joined if window is met[0] else window for window in windows if window is met[0] or window not in met]
+
+
+class Texts:
+    """What is shown of messages under one query: made for one call, each message read once."""
+
+    def __init__(self, view: View, matcher: Matcher, fields: frozenset[str]) -> None:
+        self._view = view
+        self._matcher = matcher
+        self._fields = fields
+        self._messages: dict[int, Message] = {}
+
+    def bare(self) -> "Texts":
+        """The same texts with nothing but id and text: the least that can be shown."""
+        return Texts(self._view, self._matcher, frozenset({"text", "truncated"}))
+
+    def load(self, rows: Iterable[int]) -> None:
+        """Read the messages of these rows, in one statement."""
+        missing = [row for row in rows if row not in self._messages]
+        if missing:
+            self._messages.update(zip(missing, self._view.corpus.messages(missing), strict=True))
+
+    def message(self, row: int) -> Message:
+        """A message loaded before."""
+        return self._messages[row]
+
+    def hit(self, row: int, limit: int, *, copies: int, path: str | None, score: float | None) -> Shown:
+        """A hit, its matches marked, checked on its original text.
+
+        Raises:
+            BrokenSnapshot: `snapshot_broken` when the original text does not bear the hit out.
+        """
+        message = self._messages[row]
+        if not self._matcher.matches(message.topic, message.body):
+            raise BrokenSnapshot(
+                "snapshot_broken",
+                "a hit is not borne out by its original text",
+                next_step="run verify, then refresh",
+            )
+        return Shown(
+            message=message,
+            text=snippet(message.body, self._matcher.spans(message.body, "body"), limit),
+            topic=snippet(message.topic, self._matcher.spans(message.topic, "topic"), _TOPIC_CHARS).text,
+            thread_size=self._thread_size(row),
+            copies=copies,
+            match=path,
+            score=score,
+        )
+
+    def neighbour(self, row: int, limit: int) -> Shown:
+        """A message shown for a hit's sake: unmarked."""
+        message = self._messages[row]
+        return Shown(
+            message=message,
+            text=snippet(message.body, [], limit),
+            topic=snippet(message.topic, [], _TOPIC_CHARS).text,
+            thread_size=self._thread_size(row),
+            around=True,
+        )
+
+    def piece(self, shown: Sequence[Shown], *, apart: bool, by_scan: bool = False) -> Piece:
+        """Both forms of messages that stand together; `apart` puts an empty line before them."""
+        lines = "\n".join(message_line(each, self._fields, by_scan=by_scan and not each.around) for each in shown)
+        return Piece(("\n" if apart else "") + lines, [message_object(each, self._fields) for each in shown])
+
+    def _thread_size(self, row: int) -> int:
+        return int(self._view.thread_sizes[self._view.narrow.thread[row]])

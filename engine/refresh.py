@@ -1,0 +1,211 @@
+"""A refresh: sources read, a snapshot built beside the current one, checked, and published whole.
+
+Decides the order of steps, what a report says, and which old snapshots go. Dies anywhere without harm: until the last
+step of publishing nothing a reader sees has changed.
+"""
+
+import hashlib
+import secrets
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import BrokenSnapshot, EngineError, NotFound
+from engine.model import SourceMessage, SourceReport
+from engine.ports import Progress, SnapshotStore, Source
+from engine.snapshot.database import Database, DatabaseSettings, connect
+from engine.snapshot.format import MANIFEST, Manifest
+from engine.snapshot.open import open_corpus
+from engine.snapshot.stage import stage
+from engine.snapshot.write import Stamp, write
+from engine.times import iso, to_datetime
+
+__all__ = ["Retention", "refresh", "sources_digest", "sweep", "verify"]
+
+_SHOWN_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which snapshots stay: the newest `keep`, and all younger than `grace_seconds`; the current one always."""
+
+    keep: int = 3
+    grace_seconds: int = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a refresh needs beside its sources.
+
+    `now` is microseconds since 1970, UTC; `rules` digests the role rules.
+    """
+
+    now: int
+    hayfork: str
+    database: DatabaseSettings
+    retention: Retention
+    work: Path | None = None
+    rules: str = ""
+    shard_rows: int = 1_000_000
+
+
+def sources_digest(sources: Sequence[Source], rules: str) -> list[dict[str, str]]:
+    """Name and digest of each source, the role rules and our own format included: equal means nothing to do."""
+    return [
+        {"name": source.name, "digest": hashlib.sha256(f"{source.digest()}\0{rules}".encode()).hexdigest()}
+        for source in sources
+    ]
+
+
+def refresh(
+    sources: Sequence[Source], store: SnapshotStore, build: Build, progress: Progress, *, force: bool = False
+) -> dict[str, Any]:
+    """Build and publish a snapshot of all sources; `force` also when nothing changed.
+
+    Returns the report: `snapshot`, `published`, and per source what was read, stored, skipped and why.
+
+    Raises:
+        BadInput: `source_unreadable`.
+        Refused: `refresh_conflict` when another refresh came first.
+        Unavailable, BrokenSnapshot: nothing was published.
+    """
+    expected = store.current()
+    digests = sources_digest(sources, build.rules)
+    if expected is not None and not force and _unchanged(store, expected, digests):
+        return {"snapshot": expected, "published": False, "why": "no source changed"}
+    snapshot_id = f"{to_datetime(build.now):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    with tempfile.TemporaryDirectory(prefix="hayfork-refresh-", dir=build.work) as work:
+        folder = Path(work) / snapshot_id
+        folder.mkdir()
+        reports = [SourceReport() for _ in sources]
+        connection = connect(
+            DatabaseSettings(build.database.memory, build.database.threads, Path(work), build.database.temp_size),
+            [f"{work}/"],
+            file=f"{work}/build.duckdb",
+        )
+        try:
+            for done in stage(connection, _all(sources, reports)):
+                progress("reading messages", done, None)
+            told = [{**digest, **_told(report)} for digest, report in zip(digests, reports, strict=True)]
+            stamp = Stamp(snapshot_id, build.now, build.hayfork, tuple(told), build.shard_rows)
+            manifest, duplicates = write(connection, folder, stamp, progress)
+        finally:
+            connection.close()
+        _check_readable(folder, manifest, build.database)
+        progress("publishing", 0, None)
+        store.publish(snapshot_id, folder, expected)
+    swept = sweep(store, build.retention, build.now)
+    return {
+        "snapshot": snapshot_id,
+        "published": True,
+        "messages": manifest.rows,
+        "kinds": dict(manifest.kinds),
+        "roles": dict(manifest.roles),
+        "conversations": len(manifest.conversations),
+        "first": iso(manifest.first) if manifest.first is not None else None,
+        "last": iso(manifest.last) if manifest.last is not None else None,
+        "bytes": sum(entry.size for entry in manifest.files),
+        "duplicates": duplicates,
+        "sources": told,
+        "removed_snapshots": swept,
+    }
+
+
+def _unchanged(store: SnapshotStore, current: str, digests: Sequence[dict[str, str]]) -> bool:
+    try:
+        manifest = Manifest.from_bytes(store.read(current, MANIFEST))
+    except EngineError:
+        return False  # a broken current snapshot is best replaced
+    return [{"name": s["name"], "digest": s["digest"]} for s in manifest.sources] == list(digests)
+
+
+def _all(sources: Sequence[Source], reports: Sequence[SourceReport]) -> Iterator[SourceMessage]:
+    for source, report in zip(sources, reports, strict=True):
+        yield from source.messages(report)
+
+
+def _told(report: SourceReport) -> dict[str, Any]:
+    return {
+        "read": report.read,
+        "taken": report.yielded,
+        "skipped": dict(report.skipped.most_common()),
+        "problem_count": report.problem_count,
+        "problems": [asdict(problem) for problem in report.problems[:_SHOWN_PROBLEMS]],
+    }
+
+
+def _check_readable(folder: Path, manifest: Manifest, settings: DatabaseSettings) -> None:
+    """Open what was written as a reader would, before anyone is pointed at it."""
+    prefix = f"{folder}/"
+    database = Database(connect(settings, [prefix]), seconds=300)
+    try:
+        corpus = open_corpus(_Unpublished(folder), manifest.snapshot_id, database)
+        if corpus.rows:
+            corpus.messages([0, corpus.rows - 1])
+    finally:
+        database.close()
+
+
+class _Unpublished:
+    """A folder that is not yet a snapshot, as much of a store as opening one needs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, snapshot_id: str, name: str) -> bytes:  # noqa: ARG002 - there is but one
+        return (self._folder / name).read_bytes()
+
+    def sizes(self, snapshot_id: str) -> dict[str, int]:  # noqa: ARG002 - likewise
+        files = [path for path in self._folder.rglob("*") if path.is_file()]
+        return {path.relative_to(self._folder).as_posix(): path.stat().st_size for path in files}
+
+    def prefix(self, snapshot_id: str) -> str:  # noqa: ARG002 - likewise
+        return f"{self._folder}/"
+
+
+def sweep(store: SnapshotStore, retention: Retention, now: int) -> list[str]:
+    """Delete old snapshots, and say which."""
+    current = store.current()
+    oldest_in_grace = f"{to_datetime(now - retention.grace_seconds * 1_000_000):%Y%m%dT%H%M%SZ}"
+    removed = []
+    for snapshot_id in store.snapshots()[: -retention.keep]:
+        if snapshot_id != current and snapshot_id < oldest_in_grace:
+            store.delete(snapshot_id)
+            removed.append(snapshot_id)
+    return removed
+
+
+def verify(store: SnapshotStore, progress: Progress) -> dict[str, Any]:
+    """Rehash every file of the current snapshot and compare it with the manifest.
+
+    Returns `{"snapshot", "files", "bytes", "rows"}`.
+
+    Raises:
+        NotFound: `no_snapshot` before the first refresh.
+        BrokenSnapshot: `snapshot_broken`, naming the first files that differ.
+    """
+    current = store.current()
+    if current is None:
+        raise NotFound("no_snapshot", "there is no snapshot yet", next_step="run refresh")
+    manifest = Manifest.from_bytes(store.read(current, MANIFEST))
+    sizes = store.sizes(current)
+    broken = []
+    for done, entry in enumerate(manifest.files):
+        progress("hashing files", done, len(manifest.files))
+        if sizes.get(entry.name) != entry.size or store.sha256(current, entry.name) != entry.sha256:
+            broken.append(entry.name)
+    progress("hashing files", len(manifest.files), len(manifest.files))
+    if broken:
+        raise BrokenSnapshot(
+            "snapshot_broken",
+            f"{len(broken)} of {len(manifest.files)} files are not what the manifest says: {', '.join(broken[:5])}",
+            next_step="refresh with force, or roll back to an older snapshot",
+        )
+    return {
+        "snapshot": current,
+        "files": len(manifest.files),
+        "bytes": sum(entry.size for entry in manifest.files),
+        "rows": manifest.rows,
+    }

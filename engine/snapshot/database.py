@@ -1,0 +1,152 @@
+"""The DuckDB connections: how they are set up, locked down, bounded in memory and time.
+
+Every statement of a reader goes through `Database.rows` or `Database.arrays`; values are always parameters. What
+is read is decided by the caller from a snapshot's own manifest, never from input.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import BrokenSnapshot, Unavailable
+
+Tables = dict[str, NDArray[Any]]
+
+__all__ = ["Database", "DatabaseSettings", "connect"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """Bounds of one DuckDB instance; 0 threads are one per processor.
+
+    `temp_folder` is where it may spill; it never uses a home folder.
+    """
+
+    memory: str = "1GB"
+    threads: int = 0
+    temp_folder: Path | None = None
+    temp_size: str = "4GB"
+
+
+def connect(
+    settings: DatabaseSettings,
+    readable: Sequence[str],
+    prepare: Callable[[duckdb.DuckDBPyConnection], None] | None = None,
+    file: str = ":memory:",
+) -> duckdb.DuckDBPyConnection:
+    """A connection that reads and writes below `readable` only, and whose settings nothing can change.
+
+    `prepare` runs before the lock: it loads an extension or makes a secret.
+    """
+    temp = str(settings.temp_folder) if settings.temp_folder else ""
+    connection = duckdb.connect(
+        file,
+        config={
+            "memory_limit": settings.memory,
+            **({"threads": settings.threads} if settings.threads else {}),
+            "temp_directory": temp,
+            "max_temp_directory_size": settings.temp_size,
+            "home_directory": temp or "/nonexistent",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_persistent_secrets": False,
+            "preserve_insertion_order": True,
+            "enable_object_cache": True,
+            # Columns of Python strings are text; looking into them costs a failed import for each value.
+            "pandas_analyze_sample": 0,
+            "validate_external_file_cache": "NO_VALIDATION",
+        },
+    )
+    if prepare is not None:
+        prepare(connection)
+    allowed = [*readable, *([temp] if temp else [])]
+    connection.execute("SET allowed_directories = ?", [allowed])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+class Database:
+    """A locked connection shared by threads: each statement runs on a cursor of its own, within `seconds`."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> None:
+        self._connection = connection
+        self._seconds = seconds
+
+    def rows(self, sql: str, params: Sequence[object] = (), **tables: Tables) -> list[tuple[Any, ...]]:
+        """All rows of a statement. `tables` are arrays it may name as tables.
+
+        Raises:
+            Unavailable: `too_slow` past the time limit, `out_of_memory`, `store_unreachable`.
+            BrokenSnapshot: `snapshot_broken` when a file is not what it should be.
+        """
+        with self._cursor(tables) as cursor:
+            return cursor.execute(sql, params).fetchall()
+
+    def arrays(self, sql: str, params: Sequence[object] = (), **tables: Tables) -> Tables:
+        """All rows of a statement as one array per column; raises as `rows`."""
+        with self._cursor(tables) as cursor:
+            columns = cursor.execute(sql, params).fetchnumpy()
+        return {name: np.ma.getdata(column) for name, column in columns.items()}
+
+    def stream(
+        self, sql: str, params: Sequence[object] = (), *, size: int = 1_000, **tables: Tables
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows of a statement in lists of `size`, with no time limit of its own; raises as `rows`."""
+        with self._cursor(tables, limited=False) as cursor:
+            cursor.execute(sql, params)
+            while chunk := cursor.fetchmany(size):
+                yield chunk
+
+    def close(self) -> None:
+        """Close the connection; running statements fail."""
+        self._connection.close()
+
+    @contextmanager
+    def _cursor(self, tables: dict[str, Tables], *, limited: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+        cursor = self._connection.cursor()
+        timer = threading.Timer(self._seconds, cursor.interrupt)
+        timer.daemon = True
+        try:
+            for name, columns in tables.items():
+                cursor.register(name, columns)
+            if limited:
+                timer.start()
+            yield cursor
+        except duckdb.InterruptException as error:
+            raise Unavailable(
+                "too_slow",
+                f"the search was stopped after {self._seconds:g} seconds",
+                next_step="narrow it by a filter or a rarer word",
+            ) from error
+        except duckdb.OutOfMemoryException as error:
+            raise Unavailable(
+                "out_of_memory",
+                "the search needed more memory than it may use",
+                next_step="narrow it by a filter",
+            ) from error
+        except (duckdb.HTTPException, duckdb.ConnectionException) as error:
+            raise Unavailable(
+                "store_unreachable",
+                "the store did not answer",
+                next_step="call again",
+                detail=type(error).__name__,
+            ) from error
+        except (duckdb.IOException, duckdb.SerializationException, duckdb.InvalidInputException) as error:
+            raise BrokenSnapshot(
+                "snapshot_broken",
+                "a file of the snapshot cannot be read",
+                next_step="run verify, or roll back to an older snapshot",
+                detail=type(error).__name__,
+            ) from error
+        finally:
+            timer.cancel()
+            cursor.close()

@@ -1,0 +1,227 @@
+"""A snapshot opened: its narrow columns in memory, its texts on demand.
+
+Decides how a row number becomes a message. Must never know what is asked, nor who asks: `engine.view` joins
+the caller's sight to it.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import BrokenSnapshot
+from engine.model import Message, message_key_of
+from engine.snapshot.database import Database
+from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, Manifest, check_snapshot_id
+
+__all__ = ["Corpus", "Narrow", "SnapshotFiles", "open_corpus"]
+
+
+class SnapshotFiles(Protocol):
+    """As much of a snapshot store as opening one takes."""
+
+    def read(self, snapshot_id: str, name: str) -> bytes:
+        """The whole of one small file."""
+        ...
+
+    def prefix(self, snapshot_id: str) -> str:
+        """What its files are read under."""
+        ...
+
+    def sizes(self, snapshot_id: str) -> dict[str, int]:
+        """Its files with their sizes in bytes."""
+        ...
+
+
+Rows = NDArray[np.int64]
+
+_INLINE_ROWS = 200
+"""Up to so many rows are named in the statement, which lets it skip row groups; more are joined."""
+
+_TEXT_COLUMNS = "message_id, thread_id, topic, body, link, edited_at, attributes"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """One array per narrow column, all rows of the snapshot; ordinals are places in the manifest's lists.
+
+    `to_role` and `status` are -1 where there is none. `sent_at` is microseconds since 1970, UTC.
+    """
+
+    conversation: NDArray[np.uint32]
+    thread: NDArray[np.uint32]
+    author: NDArray[np.uint32]
+    copy: NDArray[np.uint32]
+    from_role: NDArray[np.int16]
+    to_role: NDArray[np.int16]
+    kind: NDArray[np.int16]
+    status: NDArray[np.int16]
+    sent_at: NDArray[np.int64]
+    words: NDArray[np.uint32]
+    scripts: NDArray[np.uint16]
+
+
+class Corpus:
+    """One open snapshot. Immutable but for what it has read already; safe to share between threads."""
+
+    def __init__(self, manifest: Manifest, prefix: str, database: Database) -> None:
+        self.manifest = manifest
+        self.database = database
+        self._prefix = prefix
+        self._lock = threading.Lock()
+        self._keys: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
+        columns = ", ".join(Narrow.__slots__)
+        parts = [
+            database.arrays(f"SELECT {columns} FROM read_parquet(?)", [self._file(shard.folder, NARROW)])
+            for shard in manifest.shards
+        ]
+        self.narrow = Narrow(**{name: np.concatenate([part[name] for part in parts]) for name in Narrow.__slots__})
+        if len(self.narrow.sent_at) != manifest.rows:
+            raise BrokenSnapshot("snapshot_broken", "the snapshot has not as many rows as its manifest says")
+
+    @property
+    def rows(self) -> int:
+        """Rows of all shards."""
+        return self.manifest.rows
+
+    @property
+    def message_keys(self) -> NDArray[np.uint64]:
+        """The key of every row; read on first use."""
+        return self._read_keys()[0]
+
+    @property
+    def copy_keys(self) -> NDArray[np.uint64]:
+        """The key of every row's copy group; read on first use."""
+        return self._read_keys()[1]
+
+    def row_of(self, message_id: str) -> int | None:
+        """The row of a message, `None` when there is none. Costs one row group of text."""
+        found = np.flatnonzero(self.message_keys == np.uint64(message_key_of(message_id)))
+        return next((row for row in found.tolist() if self.messages([row])[0].message_id == message_id), None)
+
+    def thread_of(self, thread_id: str) -> int | None:
+        """The ordinal of a thread by the id of its root, also where the root itself is not stored."""
+        row = self.row_of(thread_id)
+        if row is not None and self.messages([row])[0].thread_id == thread_id:
+            return int(self.narrow.thread[row])
+        for shard in self.manifest.shards:
+            found = self.database.rows(
+                "SELECT min(file_row_number) FROM read_parquet(?, file_row_number = true) WHERE thread_id = ?",
+                [self._file(shard.folder, TEXT), thread_id],
+            )
+            if found[0][0] is not None:
+                return int(self.narrow.thread[shard.first_row + found[0][0]])
+        return None
+
+    def messages(self, rows: Sequence[int]) -> list[Message]:
+        """The messages of these rows, in this order, with their original texts."""
+        found = {row: values for row, *values in self._select(TEXT, _TEXT_COLUMNS, rows)}
+        return [self._message(int(row), found[int(row)]) for row in rows]
+
+    def stream(self, rows: Rows) -> Iterator[Message]:
+        """The messages of these rows, in this order, without holding them all; for as long as it takes."""
+        parts: list[str] = []
+        params: list[object] = []
+        for shard in self.manifest.shards:
+            parts.append(
+                f"SELECT file_row_number + ? AS row, {_TEXT_COLUMNS} FROM read_parquet(?, file_row_number = true)"
+            )
+            params += [shard.first_row, self._file(shard.folder, TEXT)]
+        sql = f"SELECT t.* FROM ({' UNION ALL '.join(parts)}) t JOIN wanted USING (row) ORDER BY wanted.place"
+        wanted = {"row": rows.astype(np.int64), "place": np.arange(len(rows))}
+        for chunk in self.database.stream(sql, params, wanted=wanted):
+            for row, *values in chunk:
+                yield self._message(int(row), values)
+
+    def folded(self, rows: Sequence[int] | Rows) -> list[tuple[str, str]]:
+        """(folded topic, folded body) of these rows, in this order."""
+        found = {row: (topic, body) for row, topic, body in self._select(FOLDED, "folded_topic, folded_body", rows)}
+        return [found[int(row)] for row in rows]
+
+    def shard_files(self, name: str) -> list[tuple[int, str]]:
+        """(number of first row, location) of one file of each shard."""
+        return [(shard.first_row, self._file(shard.folder, name)) for shard in self.manifest.shards]
+
+    def _file(self, folder: str, name: str) -> str:
+        return f"{self._prefix}{folder}/{name}"
+
+    def _read_keys(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        with self._lock:
+            if self._keys is None:
+                parts = [
+                    self.database.arrays("SELECT message_key, copy_key FROM read_parquet(?)", [location])
+                    for _, location in self.shard_files(NARROW)
+                ]
+                self._keys = (
+                    np.concatenate([part["message_key"] for part in parts]),
+                    np.concatenate([part["copy_key"] for part in parts]),
+                )
+            return self._keys
+
+    def _select(self, name: str, columns: str, rows: Sequence[int] | Rows) -> list[tuple[Any, ...]]:
+        wanted = np.unique(np.asarray(rows, dtype=np.int64))
+        out: list[tuple[Any, ...]] = []
+        for shard in self.manifest.shards:
+            inside = wanted[(wanted >= shard.first_row) & (wanted < shard.first_row + shard.rows)] - shard.first_row
+            if not len(inside):
+                continue
+            select = f"SELECT file_row_number + ? AS row, {columns} FROM read_parquet(?, file_row_number = true)"
+            params: list[object] = [shard.first_row, self._file(shard.folder, name)]
+            if len(inside) <= _INLINE_ROWS:
+                marks = ", ".join("?" * len(inside))
+                out += self.database.rows(f"{select} WHERE file_row_number IN ({marks})", params + inside.tolist())
+            else:
+                sql = f"{select} SEMI JOIN wanted ON file_row_number = wanted.row"
+                out += self.database.rows(sql, params, wanted={"row": inside})
+        if len(out) != len(wanted):
+            raise BrokenSnapshot("snapshot_broken", "the snapshot has fewer rows than its manifest says")
+        return out
+
+    def _message(self, row: int, values: Sequence[Any]) -> Message:
+        narrow, manifest = self.narrow, self.manifest
+        message_id, thread_id, topic, body, link, edited_at, attributes = values
+        conversation_id, conversation, _ = manifest.conversations[narrow.conversation[row]]
+        author_id, author, _ = manifest.authors[narrow.author[row]]
+        to_role, status = int(narrow.to_role[row]), int(narrow.status[row])
+        return Message(
+            row=row,
+            message_id=message_id,
+            conversation_id=conversation_id,
+            conversation=conversation,
+            thread_id=thread_id,
+            sent_at=int(narrow.sent_at[row]),
+            author_id=author_id,
+            author=author,
+            from_role=manifest.roles[narrow.from_role[row]][0],
+            to_role=manifest.to_roles[to_role][0] if to_role >= 0 else None,
+            kind=manifest.kinds[narrow.kind[row]][0],
+            status=manifest.statuses[status][0] if status >= 0 else None,
+            topic=topic,
+            body=body,
+            link=link,
+            edited_at=edited_at,
+            attributes=attributes,
+        )
+
+
+def open_corpus(store: SnapshotFiles, snapshot_id: str, database: Database) -> Corpus:
+    """Open a snapshot after comparing its files' sizes with its manifest.
+
+    Raises:
+        NotFound: `no_snapshot`.
+        BrokenSnapshot: `snapshot_newer`, `snapshot_broken`.
+        Unavailable: the store cannot be reached.
+    """
+    manifest = Manifest.from_bytes(store.read(check_snapshot_id(snapshot_id), MANIFEST))
+    sizes = store.sizes(snapshot_id)
+    for entry in manifest.files:
+        if sizes.get(entry.name) != entry.size:
+            raise BrokenSnapshot(
+                "snapshot_broken",
+                f"file {entry.name} of the snapshot is missing or has another size than its manifest says",
+                next_step="run verify, refresh, or roll back to an older snapshot",
+            )
+    return Corpus(manifest, store.prefix(snapshot_id), database)

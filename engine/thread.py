@@ -1,0 +1,263 @@
+"""`open_thread`: messages whole, with what was said before and after them.
+
+Decides which neighbours stand around a message, in which sequence, and what is shortened when room is short. Must
+never know queries.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.answer import Answer
+from engine.call import Call
+from engine.errors import BadInput, NotFound, quoted
+from engine.match import compile_tree
+from engine.model import Message
+from engine.pack import Packer, Piece
+from engine.reading import Texts
+from engine.record import UNRECORDED, record, session_for
+from engine.render import Shown, bounded_notes, chosen_fields, clipped, counted, message_line, message_object
+from engine.requests import ThreadRequest
+from engine.seen import Session, digest
+from engine.snippet import Snippet, slice_text
+from engine.text import display
+from engine.view import View
+
+__all__ = ["open_thread"]
+
+Rows = NDArray[np.int64]
+
+_HOISTED = frozenset({"conversation", "thread", "thread_size"})
+_SHORTEST_SLICE = 40
+"""A slice of a long message is never cut below this: it must make progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """Places `first` to `end` of `sequence`, around the rows asked for. `kind` is what `view` reports."""
+
+    kind: str
+    sequence: Rows
+    asked: tuple[int, ...]
+    first: int
+    end: int
+
+    def near_first(self) -> list[int]:
+        """The other rows of the window, nearest to one asked for first, later before earlier."""
+        places = {int(row): place for place, row in enumerate(self.sequence[self.first : self.end].tolist())}
+        asked = [places[row] for row in self.asked]
+        others = [row for row in places if row not in self.asked]
+        return sorted(others, key=lambda row: (min(abs(places[row] - at) for at in asked), -places[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A talk as far as it fits: lines and objects by row, in order of time."""
+
+    talk: _Talk
+    pieces: dict[int, Piece]
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows shown, in the order of the sequence."""
+        return [int(row) for row in self.talk.sequence[self.talk.first : self.talk.end].tolist() if row in self.pieces]
+
+    def left_out(self) -> tuple[int, int]:
+        """How many of the sequence lie earlier and later than what is shown."""
+        places = np.flatnonzero(np.isin(self.talk.sequence, self.rows))
+        return int(places[0]), int(len(self.talk.sequence) - 1 - places[-1])
+
+
+def open_thread(request: ThreadRequest, call: Call) -> Answer:
+    """Read messages whole, each with its neighbours.
+
+    Raises:
+        NotFound: `unknown_message`, `unknown_session`.
+        BadInput: `bad_value` for an offset past the end, or one given with several messages.
+    """
+    view = call.view
+    session = session_for(call, request.session)
+    rows = [_row(view, message_id) for message_id in dict.fromkeys(request.message)]
+    if request.text_offset and len(rows) > 1:
+        raise BadInput("bad_value", "text_offset goes with one message", next_step="open the long message alone")
+    talks = _talks(view, rows, request)
+    pages = _pages(talks, request, call, session)
+    shown = [row for page in pages for row in page.talk.asked]
+    around = [row for page in pages for row in page.rows if row not in shown]
+    handle, number, notes = request.session, 0, [UNRECORDED]
+    if session is not None:
+        batch = record(call, session, digest(request), shown=shown, around=around)
+        if batch is not None:
+            handle, number, notes = session.handle, batch.number, []
+    return Answer(*_forms(view, pages, handle, number, notes))
+
+
+def _row(view: View, message_id: str) -> int:
+    row = view.row_of(message_id.strip().removeprefix("[").removesuffix("]"))
+    if row is None:
+        raise NotFound(
+            "unknown_message",
+            f"no message {quoted(message_id)}",
+            next_step="copy an id from a result, or search_messages",
+        )
+    return row
+
+
+def _talks(view: View, rows: Sequence[int], request: ThreadRequest) -> list[_Talk]:
+    """A talk for each row; those of one sequence whose windows meet are one."""
+    talks: list[_Talk] = []
+    for row in rows:
+        kind, sequence = _sequence(view, row, request.view)
+        at = int(np.flatnonzero(sequence == row)[0])
+        first, end = max(0, at - request.earlier), min(len(sequence), at + request.later + 1)
+        new = _Talk(kind, sequence, (row,), first, end)
+        for place, talk in enumerate(talks):
+            if np.array_equal(talk.sequence, sequence) and first <= talk.end and talk.first <= end:
+                first, end = min(first, talk.first), max(end, talk.end)
+                talks[place] = replace(talk, asked=(*talk.asked, row), first=first, end=end)
+                break
+        else:
+            talks.append(new)
+    return talks
+
+
+def _sequence(view: View, row: int, kind: str) -> tuple[str, Rows]:
+    """What `view` calls it, and its rows in order of time, `row` among them."""
+    if not view.talked[row]:
+        return "conversation", np.array([row], dtype=np.int64)
+    if kind == "auto":
+        kind = "thread" if view.thread_sizes[view.narrow.thread[row]] > 1 else "conversation"
+    if kind == "thread":
+        return kind, view.thread_rows(row)
+    rows = view.conversation_rows(row)
+    if kind == "author":
+        people = view.people[view.narrow.author[rows]]
+        rows = rows[people == view.people[view.narrow.author[row]]]
+    return kind, rows
+
+
+def _pages(talks: Sequence[_Talk], request: ThreadRequest, call: Call, session: Session | None) -> list[_Page]:
+    """Fill the room: each talk an equal part of it, what one does not need goes to the next."""
+    view = call.view
+    texts = Texts(view, compile_tree(None), chosen_fields(request.fields))
+    texts.load(row for talk in talks for row in talk.sequence[talk.first : talk.end].tolist())
+    seen = _seen(view, session, [row for talk in talks for row in talk.near_first()])
+    widest = [_Page(talk, {}) for talk in talks]
+    text, envelope = _forms(view, widest, "x" * 64, 10**9, [UNRECORDED], reserve=True)
+    packer = Packer(view.limits.page, view.limits.page.page, text, envelope)
+    fields = chosen_fields(request.fields)
+    asked_fields = fields | {"link"} if request.fields is None else fields
+    pages = []
+    for number, talk in enumerate(talks):
+        share = packer.left() // (len(talks) - number)
+        spent = packer.left()
+        pieces: dict[int, Piece] = {}
+        part = share // len(talk.asked)
+        for row in talk.asked:
+            pieces[row] = _whole(packer, texts.message(row), request.text_offset, view, asked_fields, part)
+        stopped: set[bool] = set()
+        places = {int(row): place for place, row in enumerate(talk.sequence.tolist())}
+        for row in talk.near_first():
+            nearest = min(talk.asked, key=lambda asked: abs(places[asked] - places[row]))
+            side = places[row] > places[nearest]
+            limit = min(request.text_limit, view.limits.seen_neighbour_chars) if row in seen else request.text_limit
+            piece = _piece(texts.neighbour(row, limit), fields)
+            if side in stopped or not packer.offer(piece, share=max(0, share - (spent - packer.left()))):
+                stopped.add(side)
+                continue
+            pieces[row] = piece
+        pages.append(_Page(talk, pieces))
+    return pages
+
+
+def _seen(view: View, session: Session | None, rows: Sequence[int]) -> set[int]:
+    if session is None or not session.batches or not rows:
+        return set()
+    corpus = view.corpus
+    mask = session.seen(corpus.message_keys[list(rows)], corpus.copy_keys[list(rows)])
+    return {row for row, was in zip(rows, mask.tolist(), strict=True) if was}
+
+
+def _whole(packer: Packer, message: Message, offset: int, view: View, fields: frozenset[str], share: int) -> Piece:
+    """The message asked for: whole, or the longest slice from `offset` on that fits its share of the room."""
+    if offset and offset >= len(message.body):
+        raise BadInput(
+            "bad_value",
+            f"text_offset {offset} is past the end of the text, which has {len(message.body)} characters",
+            next_step="start at 0",
+        )
+    size = int(view.thread_sizes[view.narrow.thread[message.row]])
+    length = view.limits.slice_chars
+    while True:
+        text, next_offset = slice_text(message.body, offset, length)
+        cut = next_offset is not None or offset > 0
+        shown = Shown(
+            message,
+            Snippet(display(text), len(message.body) if cut else None),
+            topic=clipped(display(message.topic), 120),
+            thread_size=size,
+            next_offset=next_offset,
+        )
+        piece = _piece(shown, fields)
+        if packer.offer(piece, share=share):
+            return piece
+        if length <= _SHORTEST_SLICE:
+            packer.offer(piece)
+            return piece
+        length = max(_SHORTEST_SLICE, length // 2)
+
+
+def _piece(shown: Shown, fields: frozenset[str]) -> Piece:
+    return Piece(
+        message_line(shown, fields, _HOISTED),
+        [message_object(replace(shown, around=False), fields, _HOISTED)],
+    )
+
+
+def _forms(
+    view: View,
+    pages: Sequence[_Page],
+    handle: str | None,
+    batch: int,
+    notes: Sequence[str],
+    *,
+    reserve: bool = False,
+) -> tuple[str, dict[str, Any]]:
+    """The result in both forms. One talk stands flat, several in a list."""
+    heads = [_head(view, page, reserve=reserve) for page in pages]
+    told = bounded_notes(notes)
+    tail: dict[str, Any] = {}
+    if handle is not None:
+        tail |= {"session": handle, "batch": batch} if batch else {"session": handle}
+    if told:
+        tail["notes"] = told
+    session = f" | session {handle}" + (f" batch {batch}" if batch else "") if handle is not None else ""
+    lines: list[str] = []
+    objects: list[dict[str, Any]] = []
+    for number, (page, (head_lines, head)) in enumerate(zip(pages, heads, strict=True)):
+        first, *others = head_lines
+        lines += [""] if number else []
+        lines += [first, *(line + session if number == 0 else line for line in others)]
+        lines += [f"note: {note}" for note in told] if number == 0 else []
+        rows = [] if reserve else page.rows
+        lines += [page.pieces[row].lines for row in rows]
+        messages = [dict(each) for row in rows for each in page.pieces[row].objects]
+        objects.append({**head, **(tail if len(pages) == 1 else {}), "messages": messages})
+    return "\n".join(lines), objects[0] if len(pages) == 1 else {**tail, "talks": objects}
+
+
+def _head(view: View, page: _Page, *, reserve: bool) -> tuple[list[str], dict[str, Any]]:
+    message = view.corpus.messages([page.talk.asked[0]])[0]
+    size = int(view.thread_sizes[view.narrow.thread[message.row]])
+    total = len(page.talk.sequence)
+    shown, earlier, later = (total, total, total) if reserve else (len(page.pieces), *page.left_out())
+    head: dict[str, Any] = {"view": page.talk.kind, "conversation": clipped(display(message.conversation))}
+    line = f"view: {page.talk.kind} in #{clipped(display(message.conversation))}"
+    if size > 1 and page.talk.kind == "thread":
+        head |= {"thread": message.thread_id, "thread_size": size}
+        line += f", thread {message.thread_id} of {counted(size, 'message')}"
+    head |= {"shown": shown, "left_out": {"earlier": earlier, "later": later}}
+    return [line + " (times UTC)", f"shown {shown}, left out earlier {earlier}, later {later}"], head

@@ -1,0 +1,184 @@
+"""Instants as text: what a caller may write for `after` and `before`, and how times are shown.
+
+Inside the engine a time is an integer, microseconds since 1970 in UTC; this module is the only one that reads or
+writes another form.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from engine.errors import BadInput, quoted
+
+__all__ = [
+    "Bucketing",
+    "bucketing",
+    "iso",
+    "iso_minute",
+    "parse_instant",
+    "to_date",
+    "to_datetime",
+    "to_minute",
+]
+
+_FORMS = "2016-11, 2016-11-07 or 2016-11-07T10:00:00Z"
+_INSTANT = re.compile(
+    r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
+    r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,6})\d*)?)?"
+    r"\s*(?P<zone>[Zz]|[+-]\d{2}:?\d{2})?)?)?)?",
+    re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def parse_instant(name: str, text: str, zone: tzinfo) -> int:
+    """The first instant of what `text` names, in `zone` where it names none.
+
+    Raises:
+        BadInput: `bad_time`, naming the parameter, the value and what is wrong with it.
+    """
+    match = _INSTANT.fullmatch(text.strip())
+    if match is None:
+        raise _bad(name, text, "is not a time")
+    part = match.groupdict()
+    month, day = int(part["month"] or 1), int(part["day"] or 1)
+    if not 1 <= month <= 12:
+        raise _bad(name, text, "has no such month")
+    if int(part["hour"] or 0) > 23 or int(part["minute"] or 0) > 59 or int(part["second"] or 0) > 59:
+        raise _bad(name, text, "has no such time of day")
+    try:
+        local = datetime(
+            int(part["year"]),
+            month,
+            day,
+            int(part["hour"] or 0),
+            int(part["minute"] or 0),
+            int(part["second"] or 0),
+            int((part["fraction"] or "0").ljust(6, "0")),
+            tzinfo=_zone(part["zone"]) or zone,
+        )
+        return (local.astimezone(UTC) - _EPOCH) // _MICROSECOND
+    except ValueError as error:
+        raise _bad(name, text, "has no such day") from error
+    except OverflowError as error:
+        raise _bad(name, text, "is out of range") from error
+
+
+def _zone(text: str | None) -> tzinfo | None:
+    if text is None:
+        return None
+    if text in "Zz":
+        return UTC
+    return datetime.strptime(text.replace(":", ""), "%z").tzinfo
+
+
+def _bad(name: str, text: str, what: str) -> BadInput:
+    return BadInput("bad_time", f"{name} {quoted(text)} {what}", next_step=f"give {_FORMS}")
+
+
+def to_datetime(instant: int, zone: tzinfo = UTC) -> datetime:
+    """The instant as an aware datetime in `zone`."""
+    return (_EPOCH + timedelta(microseconds=instant)).astimezone(zone)
+
+
+def iso(instant: int) -> str:
+    """`2016-11-07T10:00:00Z`, seconds, UTC."""
+    return to_datetime(instant).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def iso_minute(instant: int) -> str:
+    """`2016-11-07T10:00Z`; with seconds and their fraction where there are any: an echo is exact."""
+    at = to_datetime(instant)
+    if at.microsecond:
+        return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ" if at.second else "%Y-%m-%dT%H:%MZ")
+
+
+def to_minute(instant: int) -> str:
+    """`2016-11-07 10:00`, UTC."""
+    return to_datetime(instant).strftime("%Y-%m-%d %H:%M")
+
+
+def to_date(instant: int) -> str:
+    """`2016-11-07`, UTC."""
+    return to_datetime(instant).strftime("%Y-%m-%d")
+
+
+class Bucketing:
+    """Consecutive buckets of one unit: `labels`, and `starts` as instants with one more for the end."""
+
+    __slots__ = ("labels", "starts", "unit")
+
+    def __init__(self, unit: str, labels: list[str], starts: list[int]) -> None:
+        self.unit = unit
+        self.labels = labels
+        self.starts = starts
+
+
+_Step = Callable[[date], date]
+
+
+def _monday(day: date) -> date:
+    return day - timedelta(days=day.weekday())
+
+
+def _quarter(day: date) -> date:
+    return date(day.year, day.month - (day.month - 1) % 3, 1)
+
+
+def _months_on(day: date, months: int) -> date:
+    index = day.year * 12 + day.month - 1 + months
+    return date(index // 12, index % 12 + 1, 1)
+
+
+_UNITS: dict[str, tuple[_Step, _Step, Callable[[date], str]]] = {
+    "day": (lambda d: d, lambda d: d + timedelta(days=1), date.isoformat),
+    "week": (
+        _monday,
+        lambda d: d + timedelta(days=7),
+        lambda d: f"{d.isocalendar()[0]}-W{d.isocalendar()[1]:02d}",
+    ),
+    "month": (
+        lambda d: d.replace(day=1),
+        lambda d: _months_on(d, 1),
+        lambda d: f"{d.year:04d}-{d.month:02d}",
+    ),
+    "quarter": (_quarter, lambda d: _months_on(d, 3), lambda d: f"{d.year:04d}-Q{(d.month + 2) // 3}"),
+    "year": (lambda d: date(d.year, 1, 1), lambda d: date(d.year + 1, 1, 1), lambda d: f"{d.year:04d}"),
+}
+
+
+def bucketing(first: int, last: int, zone: tzinfo, unit: str | None = None, most: int = 24) -> Bucketing:
+    """Buckets in `zone` that cover both instants.
+
+    Without a `unit`, the finest of day, week, month, quarter and year that needs at most `most` buckets; with
+    one, or when even years are too many, the latest `most`.
+    """
+    start, end = to_datetime(first, zone).date(), to_datetime(last, zone).date()
+    if unit is not None:
+        return _buckets(unit, start, end, zone, most)
+    for name, days in (("day", 1), ("week", 7), ("month", 28), ("quarter", 90), ("year", 365)):
+        if (end - start).days // days <= most * 2:
+            made = _buckets(name, start, end, zone, most + 1)
+            if len(made.labels) <= most:
+                return made
+    return _buckets("year", start, end, zone, most)
+
+
+def _buckets(unit: str, start: date, end: date, zone: tzinfo, most: int) -> Bucketing:
+    floor, step, label = _UNITS[unit]
+    spans = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+    earliest = end - timedelta(days=min(spans[unit] * (most + 1), (end - date(1, 1, 8)).days))
+    day = floor(max(start, earliest))
+    days = []
+    while day <= end:
+        days.append(day)
+        day = step(day)
+    days = days[-most:]
+    starts = [_midnight(d, zone) for d in [*days, day]]
+    return Bucketing(unit, [label(d) for d in days], starts)
+
+
+def _midnight(day: date, zone: tzinfo) -> int:
+    return (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC) - _EPOCH) // _MICROSECOND

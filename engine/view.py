@@ -1,0 +1,155 @@
+"""A corpus as one caller sees it: every number, name and neighbour comes from visible rows alone.
+
+Decides what is visible, searchable, and in which talk a message stands. Must never know what is asked. Row
+arrays are sorted row numbers unless said otherwise.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.limits import Limits
+from engine.model import ACTIVITY, TOMBSTONE
+from engine.sight import Sight
+from engine.snapshot.open import Corpus
+
+__all__ = ["View"]
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+
+class View:
+    """The visible part of a corpus; what is derived from it is computed once."""
+
+    def __init__(self, corpus: Corpus, sight: Sight, limits: Limits) -> None:
+        self.corpus = corpus
+        self.sight = sight
+        self.limits = limits
+        self.narrow = corpus.narrow
+        self.visible = _visible(corpus, sight)
+        kinds = [value for value, _ in corpus.manifest.kinds]
+        self.activity = kinds.index(ACTIVITY) if ACTIVITY in kinds else -1
+        tombstone = kinds.index(TOMBSTONE) if TOMBSTONE in kinds else -1
+        self.said = self.visible & (self.narrow.kind != tombstone)
+        """Visible rows that can match at all: a tombstone has no text and is never counted."""
+        self.searchable = self.said & (self.narrow.kind != self.activity)
+        """What a call without `kind` searches."""
+        self.talked = self.visible & (self.narrow.kind != self.activity)
+        """What a thread shows: a deleted root stays in its place."""
+
+    @cached_property
+    def size(self) -> int:
+        """Messages that document frequencies are out of."""
+        return int(np.count_nonzero(self.said))
+
+    @cached_property
+    def first(self) -> int | None:
+        """Instant of the first message in sight that can match."""
+        return int(self.narrow.sent_at[self.said].min()) if self.size else None
+
+    @cached_property
+    def last(self) -> int | None:
+        """Instant of the last message in sight that can match."""
+        return int(self.narrow.sent_at[self.said].max()) if self.size else None
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """Length of every row in words, for ranking: never under the floor."""
+        return np.maximum(self.narrow.words, self.limits.word_floor).astype(np.float64)
+
+    @cached_property
+    def average_length(self) -> float:
+        """Mean of `lengths` over the messages that can match; 1 when there are none."""
+        return float(self.lengths[self.said].mean()) if self.size else 1.0
+
+    @cached_property
+    def thread_sizes(self) -> NDArray[np.int64]:
+        """Messages per thread ordinal: neither activity nor tombstones count."""
+        return np.bincount(self.narrow.thread[self.searchable], minlength=self.corpus.manifest.threads)
+
+    @cached_property
+    def people(self) -> NDArray[np.int64]:
+        """For each author ordinal, the ordinal of the person: one per author id, whatever the name."""
+        persons: dict[str, int] = {}
+        return np.array(
+            [persons.setdefault(author_id, len(persons)) for author_id, _, _ in self.corpus.manifest.authors],
+            dtype=np.int64,
+        )
+
+    @cached_property
+    def timeline(self) -> Rows:
+        """Rows that a thread would show, sorted by conversation and time: a conversation read like a log."""
+        rows = np.flatnonzero(self.talked)
+        order = np.lexsort((rows, self.narrow.sent_at[rows], self.narrow.conversation[rows]))
+        return rows[order]
+
+    @cached_property
+    def places(self) -> Rows:
+        """For each row its place in `timeline`, -1 where it has none."""
+        places = np.full(self.corpus.rows, -1, dtype=np.int64)
+        places[self.timeline] = np.arange(len(self.timeline))
+        return places
+
+    @cached_property
+    def talks(self) -> NDArray[np.int64]:
+        """For each row a number of its talk: its thread, or outside threads its episode.
+
+        An episode is a run in one conversation without a gap over `episode_gap_seconds`. Episodes are numbered
+        after all threads. Rows outside `timeline` have -1.
+        """
+        rows = self.timeline
+        gap = self.limits.episode_gap_seconds * 1_000_000
+        breaks = np.ones(len(rows), dtype=np.int64)
+        if len(rows):
+            same = self.narrow.conversation[rows[1:]] == self.narrow.conversation[rows[:-1]]
+            close = np.diff(self.narrow.sent_at[rows]) <= gap
+            breaks[1:] = ~(same & close)
+        talks = np.full(self.corpus.rows, -1, dtype=np.int64)
+        threads = self.narrow.thread[rows].astype(np.int64)
+        episodes = np.cumsum(breaks) + len(self.thread_sizes)
+        talks[rows] = np.where(self.thread_sizes[threads] > 1, threads, episodes)
+        return talks
+
+    def row_of(self, message_id: str) -> int | None:
+        """The row of a visible message, `None` where there is none or it is out of sight."""
+        row = self.corpus.row_of(message_id)
+        return row if row is not None and self.visible[row] else None
+
+    def thread_rows(self, row: int) -> Rows:
+        """Rows of the thread of `row` that a thread shows, in order of time."""
+        thread = self.narrow.thread
+        first, end = np.searchsorted(thread, [thread[row], thread[row] + 1])
+        rows = np.arange(first, end)
+        within: Rows = rows[self.talked[first:end]]
+        return within
+
+    def conversation_rows(self, row: int) -> Rows:
+        """Rows of the conversation of `row`, in order of time."""
+        conversation = self.narrow.conversation[row]
+        first, end = np.searchsorted(self.narrow.conversation[self.timeline], [conversation, conversation + 1])
+        return self.timeline[first:end]
+
+    def neighbours(self, row: int) -> Rows:
+        """Rows of the thread of `row`, or outside threads of its conversation, with itself: what stands around it."""
+        threaded = self.thread_sizes[self.narrow.thread[row]] > 1
+        rows = self.thread_rows(row) if threaded else self.conversation_rows(row)
+        return rows if self.talked[row] else np.array([row], dtype=np.int64)
+
+
+def _visible(corpus: Corpus, sight: Sight) -> Mask:
+    visible = np.ones(corpus.rows, dtype=bool)
+    if sight.is_everything:
+        return visible
+    narrow, manifest = corpus.narrow, corpus.manifest
+    if sight.allow or sight.deny:
+        seen = np.array([sight.sees_conversation(c_id, name) for c_id, name, _ in manifest.conversations], dtype=bool)
+        visible &= seen[narrow.conversation]
+    if sight.roles:
+        visible &= np.array([value in sight.roles for value, _ in manifest.roles], dtype=bool)[narrow.from_role]
+    if sight.kinds:
+        visible &= np.array([value in sight.kinds for value, _ in manifest.kinds], dtype=bool)[narrow.kind]
+    if sight.oldest is not None:
+        visible &= narrow.sent_at >= sight.oldest
+    return visible

@@ -1,0 +1,173 @@
+"""The application: each request to its use case, with the corpus and the session store it needs.
+
+Decides which use case answers, and how long a caller waits for an export. Must never know which adapters it runs on.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any, assert_never
+
+from engine.answer import Answer
+from engine.call import Call
+from engine.count import count
+from engine.errors import NotFound
+from engine.export import Job, begin, resume, state_of
+from engine.facts import instructions
+from engine.limits import Limits
+from engine.ports import ExportStore, Progress, SeenStore, SnapshotStore, Source
+from engine.reader import SnapshotReader
+from engine.refresh import Build, Retention, refresh, verify
+from engine.requests import CountRequest, ExportRequest, Request, SearchRequest, ThreadRequest, UnseenRequest
+from engine.search import search, unseen
+from engine.sight import Caller
+from engine.snapshot.database import DatabaseSettings
+from engine.thread import open_thread
+
+__all__ = ["LocalApp", "Parts"]
+
+_EXPORT_WAIT_SECONDS = 15.0
+"""A caller waits so long for an export: half of what an HTTP API allows a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an application is made of.
+
+    `later` hands a running export to another process; without it a thread goes on.
+    """
+
+    name: str
+    zone: tzinfo
+    limits: Limits
+    clock: Callable[[], int]
+    snapshots: SnapshotStore
+    reader: SnapshotReader
+    seen: SeenStore
+    exports: ExportStore
+    sources: Callable[[], Sequence[Source]]
+    rules: str
+    database: DatabaseSettings
+    retention: Retention
+    version: str
+    later: Callable[[str], None] | None = None
+    export_wait_seconds: float = _EXPORT_WAIT_SECONDS
+
+
+class LocalApp:
+    """An `App` over the engine's use cases."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force."""
+        return self._parts.limits
+
+    def call(self, request: Request, caller: Caller, *, brute: bool = False) -> Answer:
+        """Answer one tool call."""
+        call = self._call(caller, brute=brute)
+        match request:
+            case CountRequest():
+                return count(request, call)
+            case SearchRequest():
+                return search(request, call)
+            case UnseenRequest():
+                return unseen(request, call)
+            case ThreadRequest():
+                return open_thread(request, call)
+            case ExportRequest():
+                return self._export(request, call)
+            case _:
+                assert_never(request)
+
+    def instructions(self, caller: Caller) -> str:
+        """What an agent should know before its first call."""
+        return instructions(self._call(caller).view, self._parts.name)
+
+    def corpus(self, caller: Caller) -> dict[str, Any]:
+        """`count_messages` without arguments."""
+        return count(CountRequest(), self._call(caller)).object
+
+    def finish_export(self, export_id: str) -> dict[str, Any]:
+        """Write a running export whole."""
+        parts = self._parts
+        export = parts.exports.get(export_id)
+        if export is None:
+            raise NotFound("unknown_export", "this export is unknown or expired")
+        if export.state != "done":
+            job = resume(export, self._call(Caller(export.caller_id)), parts.exports, parts.database)
+            job.run()
+            export = job.export
+        return {"export": export.export_id, "state": export.state, "rows": export.rows}
+
+    def refresh(self, progress: Progress | None = None, *, force: bool = False) -> dict[str, Any]:
+        """Read the sources and publish a snapshot."""
+        parts = self._parts
+        build = Build(
+            now=parts.clock(),
+            hayfork=parts.version,
+            database=parts.database,
+            retention=parts.retention,
+            work=self._work_folder(),
+            rules=parts.rules,
+        )
+        return refresh(parts.sources(), parts.snapshots, build, progress or _silent, force=force)
+
+    def verify(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Rehash every file of the current snapshot."""
+        return verify(self._parts.snapshots, progress or _silent)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._parts.reader.close()
+
+    def _call(self, caller: Caller, *, brute: bool = False) -> Call:
+        parts = self._parts
+        now = parts.clock()
+        self._work_folder()
+        return Call(parts.reader.view(caller.sight, now), caller, now, parts.seen, parts.zone, brute)
+
+    def _work_folder(self) -> Any:
+        folder = self._parts.database.temp_folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _export(self, request: ExportRequest, call: Call) -> Answer:
+        parts = self._parts
+        if request.export is not None:
+            return state_of(request, call, parts.exports)
+        started = begin(request, call, parts.exports, parts.database)
+        if isinstance(started, Answer):
+            return started
+        failure = _run_for(started, parts.export_wait_seconds)
+        if failure is not None:
+            raise failure
+        if started.export.state == "running" and parts.later is not None:
+            started.cancel()
+            parts.later(started.export.export_id)
+        return started.answer()
+
+
+def _run_for(job: Job, seconds: float) -> BaseException | None:
+    """Run a job in a thread and wait; what it raised, if it has ended by then."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            job.run()
+        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="export", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return failures[0] if failures else None
+
+
+def _silent(step: str, done: int, total: int | None) -> None:
+    """Progress that nobody watches."""
+    del step, done, total

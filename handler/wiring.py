@@ -1,0 +1,209 @@
+"""The one place that chooses adapters: settings become an application.
+
+Decides which technology stands behind each port. Nothing is built, read or connected at import; heavy modules are
+imported where they are chosen, so that a cold start pays only for what it uses.
+"""
+
+import hashlib
+import json
+import logging
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import BadInput, quoted
+from engine.ports import ExportStore, SeenStore, SnapshotStore, Source
+from engine.reader import SnapshotReader
+from engine.refresh import Retention
+from engine.snapshot.database import DatabaseSettings
+from engine.sources.roles import RoleRules
+from engine.sources.slack import SlackExport
+from engine.sources.tables import TableSource
+from handler.local_app import LocalApp, Parts
+from handler.settings import Settings
+from handler.settings_table import SourceSettings
+
+if TYPE_CHECKING:
+    from infra.aws import AwsSettings
+    from infra.dynamodb_lock import DynamoDbLock
+    from infra.s3 import BucketSettings
+
+__all__ = ["build_app", "build_export_links", "build_refresh_lock", "system_clock"]
+
+logger = logging.getLogger(__name__)
+
+Clock = Callable[[], int]
+
+_ROOT = re.compile(r"s3://(?P<bucket>[^/]+)(?:/(?P<prefix>.+?))?/?")
+
+
+def system_clock() -> int:
+    """Microseconds since 1970, UTC."""
+    return time.time_ns() // 1_000
+
+
+def build_app(settings: Settings, clock: Clock) -> LocalApp:
+    """The application over these settings. Opens and connects nothing yet.
+
+    Raises:
+        BadInput: `bad_setting` when settings contradict each other.
+    """
+    snapshots, seen, exports, later = _stores(settings, clock)
+    database = _database(settings)
+    limits = settings.engine_limits
+    return LocalApp(
+        Parts(
+            name=settings.corpus.name,
+            zone=settings.corpus.zone,
+            limits=limits,
+            clock=clock,
+            snapshots=snapshots,
+            reader=SnapshotReader(snapshots, database, limits, logger.warning),
+            seen=seen,
+            exports=exports,
+            sources=lambda: [_source(settings, source) for source in settings.sources],
+            rules=_rules_digest(settings),
+            database=database,
+            retention=Retention(settings.retention.keep_snapshots, settings.retention.grace_seconds),
+            version=_version(),
+            later=later,
+        )
+    )
+
+
+def build_export_links(settings: Settings, clock: Clock) -> Callable[[str], str | None]:
+    """From an export's id to a URL that fetches its file for a short time; `None` when there is nothing to fetch."""
+    from infra.s3_exports import S3Exports  # noqa: PLC0415 - only a deployment to AWS has them
+
+    store = S3Exports(_bucket(settings), settings.aws.public_url)
+
+    def presigned_of(export_id: str) -> str | None:
+        export = store.get(export_id)
+        if export is None or export.state != "done" or export.expires_at <= clock():
+            return None
+        return store.presigned(export)
+
+    return presigned_of
+
+
+def build_refresh_lock(settings: Settings) -> "DynamoDbLock":
+    """The lock that lets one refresh run at a time.
+
+    Raises:
+        BadInput: `bad_setting` without `aws.lock_table`.
+    """
+    from infra.dynamodb_lock import DynamoDbLock  # noqa: PLC0415 - only a deployment to AWS has one
+
+    if not settings.aws.lock_table:
+        raise BadInput("bad_setting", "aws.lock_table is empty", next_step="name the DynamoDB table of the lock")
+    return DynamoDbLock(settings.aws.lock_table, "refresh", _aws(settings, settings.aws.dynamodb_endpoint))
+
+
+Stores = tuple[SnapshotStore, SeenStore, ExportStore, Callable[[str], None] | None]
+
+
+def _stores(settings: Settings, clock: Clock) -> Stores:
+    if settings.corpus.root.startswith("s3://"):
+        return _aws_stores(settings)
+    from infra.localdir import LocalExports, LocalSnapshots  # noqa: PLC0415 - the other half of the choice
+    from infra.sqlite import SqliteSeen  # noqa: PLC0415 - likewise
+
+    root = Path(settings.corpus.root)
+    return LocalSnapshots(root), SqliteSeen(root / "seen.sqlite", clock=clock), LocalExports(root), None
+
+
+def _aws_stores(settings: Settings) -> Stores:
+    from infra.aws_lambda import LambdaInvoker  # noqa: PLC0415 - a laptop does not need boto3
+    from infra.dynamodb import DynamoSeen  # noqa: PLC0415 - likewise
+    from infra.s3_exports import S3Exports  # noqa: PLC0415 - likewise
+    from infra.s3_snapshots import S3Snapshots  # noqa: PLC0415 - likewise
+
+    aws = settings.aws
+    if not aws.seen_table:
+        raise BadInput("bad_setting", "aws.seen_table is empty", next_step="name the DynamoDB table of sessions")
+    bucket = _bucket(settings)
+    later = (
+        LambdaInvoker(aws.invoke_function, _aws(settings, aws.lambda_endpoint)).finish_export
+        if aws.invoke_function
+        else None
+    )
+    seen = DynamoSeen(aws.seen_table, region=aws.region or None, endpoint_url=aws.dynamodb_endpoint or None)
+    return S3Snapshots(bucket), seen, S3Exports(bucket, aws.public_url), later
+
+
+def _aws(settings: Settings, endpoint: str) -> "AwsSettings":
+    from infra.aws import AwsSettings  # noqa: PLC0415 - a laptop does not need it
+
+    return AwsSettings(settings.aws.region or None, endpoint or None)
+
+
+def _bucket(settings: Settings) -> "BucketSettings":
+    from infra.s3 import BucketSettings  # noqa: PLC0415 - a laptop does not need it
+
+    found = _ROOT.fullmatch(settings.corpus.root)
+    if found is None:
+        raise BadInput(
+            "bad_setting", f"corpus.root {quoted(settings.corpus.root)}", next_step="write s3://bucket/prefix"
+        )
+    prefix = f"{found['prefix']}/" if found["prefix"] else ""
+    aws = settings.aws
+    return BucketSettings(found["bucket"], prefix, aws.encryption, aws.kms_key, aws=_aws(settings, aws.s3_endpoint))
+
+
+def _database(settings: Settings) -> DatabaseSettings:
+    folder = Path(settings.duckdb.temp_folder or tempfile.gettempdir()) / "hayfork-duckdb"
+    return DatabaseSettings(settings.duckdb.memory_limit, settings.duckdb.threads, folder)
+
+
+def _source(settings: Settings, source: SourceSettings) -> Source:
+    if source.location.startswith("s3://"):
+        from infra.s3_source import S3Source, s3_place  # noqa: PLC0415 - a laptop does not need boto3
+
+        return S3Source(
+            s3_place(source.location),
+            lambda local: _local_source(settings, source.model_copy(update={"location": local})),
+            name=source.name,
+            identity=source.model_dump_json(exclude={"location", "name"}),
+            temp_folder=Path(settings.duckdb.temp_folder) if settings.duckdb.temp_folder else None,
+            aws=_aws(settings, settings.aws.s3_endpoint),
+        )
+    return _local_source(settings, source)
+
+
+def _local_source(settings: Settings, source: SourceSettings) -> Source:
+    if source.format == "slack":
+        return SlackExport(
+            Path(source.location),
+            RoleRules(source.rules),
+            workspace_url=source.workspace_url or None,
+            name=source.name,
+        )
+    return TableSource(
+        name=source.name,
+        format=source.format,
+        location=source.location,
+        columns=source.columns,
+        roles=source.rules,
+        zone=settings.corpus.zone,
+        keep_unmapped=source.keep_unmapped,
+        memory_limit=settings.duckdb.memory_limit,
+        threads=settings.duckdb.threads,
+    )
+
+
+def _rules_digest(settings: Settings) -> str:
+    """Of all that changes what a source's files become, beside the files: roles, mappings, zone, our own version."""
+    plain = [source.model_dump(mode="json", exclude={"location"}) for source in settings.sources]
+    text = json.dumps([plain, settings.corpus.timezone, _version()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _version() -> str:
+    try:
+        return version("hayfork")
+    except PackageNotFoundError:  # a Lambda carries the packages without their metadata
+        return "0"
