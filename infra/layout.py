@@ -63,9 +63,7 @@ def check_file_name(name: str) -> str:
 
 def no_snapshot() -> NotFound:
     """The error for a snapshot, or a file of one, that is not there."""
-    return NotFound(
-        "no_snapshot", "there is no such snapshot or file of it", next_step="refresh, or name another"
-    )
+    return NotFound("no_snapshot", "there is no such snapshot or file of it", next_step="refresh, or name another")
 
 
 def conflict() -> Refused:
@@ -92,7 +90,7 @@ def pointer_from_json(raw: bytes) -> str:
         return check_snapshot_id(json.loads(raw)["snapshot"])
     except (ValueError, KeyError, TypeError, BadInput) as error:
         raise BrokenSnapshot(
-            "snapshot_broken", "CURRENT names no snapshot", next_step="roll back to a snapshot by its id"
+            "snapshot_broken", "CURRENT names no snapshot", next_step="delete CURRENT, then roll back to a snapshot"
         ) from error
 
 

@@ -1,21 +1,38 @@
 """The adapters under test, each with what its contract suite needs beside the port itself."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
 
 from engine.ports import Export, ExportStore, SeenStore, SnapshotStore
+from infra.aws import AwsSettings
+from infra.dynamodb import PARTITION_KEY, SORT_KEY, DynamoSeen
 from infra.localdir import LocalExports, LocalSnapshots
+from infra.s3 import BucketSettings
+from infra.s3_exports import S3Exports
+from infra.s3_snapshots import S3Snapshots
 from infra.sqlite import SqliteSeen
+from tests.local_aws import LocalAws
 
 __all__ = [
+    "EXPORT_ADAPTERS",
+    "NOON",
+    "SEEN_ADAPTERS",
+    "SNAPSHOT_ADAPTERS",
     "Clock",
     "ExportBench",
     "SeenBench",
     "SnapshotBench",
-    "local_exports",
-    "local_snapshots",
-    "sqlite_seen",
+    "export_bench",
+    "new_bucket",
+    "new_table",
+    "seen_bench",
+    "snapshot_bench",
 ]
 
 NOON = 1_796_126_400_000_000
@@ -88,3 +105,107 @@ def local_exports(folder: Path) -> ExportBench:
 
 def _files(root: Path) -> list[str]:
     return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file() and p.name != "lock")
+
+
+def new_bucket(aws: LocalAws, part_bytes: int = 5 * 2**20) -> BucketSettings:
+    """A bucket of its own for one test, with a prefix in it."""
+    name = f"hayfork-{os.urandom(6).hex()}"
+    aws.s3().create_bucket(Bucket=name)
+    return BucketSettings(name, "some/where/", part_bytes=part_bytes, aws=AwsSettings(endpoint_url=aws.s3_endpoint))
+
+
+def new_table(aws: LocalAws) -> str:
+    """A table of its own for one test, with the keys the adapter names."""
+    name = f"seen-{os.urandom(6).hex()}"
+    aws.dynamodb().create_table(
+        TableName=name,
+        KeySchema=[
+            {"AttributeName": PARTITION_KEY, "KeyType": "HASH"},
+            {"AttributeName": SORT_KEY, "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": PARTITION_KEY, "AttributeType": "S"},
+            {"AttributeName": SORT_KEY, "AttributeType": "N"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return name
+
+
+def dynamo_seen(aws: LocalAws) -> SeenBench:
+    clock = Clock()
+    table = new_table(aws)
+    return SeenBench(
+        lambda: DynamoSeen(table, endpoint_url=aws.dynamodb_endpoint, clock=clock),
+        ["dynamodb", table, aws.dynamodb_endpoint],
+        clock,
+    )
+
+
+def s3_snapshots(aws: LocalAws) -> SnapshotBench:
+    settings = new_bucket(aws)
+
+    def plant(name: str, data: bytes) -> None:
+        aws.s3().put_object(Bucket=settings.bucket, Key=settings.prefix + name, Body=data)
+
+    return SnapshotBench(
+        lambda: S3Snapshots(settings, sleep=lambda _: None),
+        plant,
+        lambda: _keys(aws, settings),
+        ["s3", settings.bucket, settings.prefix, aws.s3_endpoint],
+    )
+
+
+def s3_exports(aws: LocalAws) -> ExportBench:
+    settings = new_bucket(aws)
+
+    def fetch(store: ExportStore, export: Export) -> bytes | None:
+        assert isinstance(store, S3Exports)
+        return _download(store.presigned(export))
+
+    return ExportBench(lambda: S3Exports(settings, "https://hayfork.example"), fetch, lambda: _keys(aws, settings))
+
+
+def _download(url: str) -> bytes | None:
+    try:
+        with urlopen(url, timeout=10) as response:  # noqa: S310  # a URL of the local server
+            body: bytes = response.read()
+            return body
+    except HTTPError as error:
+        with error:
+            return None
+
+
+def _keys(aws: LocalAws, settings: BucketSettings) -> list[str]:
+    """Every object and every upload under way, below the prefix."""
+    client = aws.s3()
+    objects = client.list_objects_v2(Bucket=settings.bucket).get("Contents", [])
+    uploads = client.list_multipart_uploads(Bucket=settings.bucket).get("Uploads", [])
+    keys = [entry["Key"] for entry in (*objects, *uploads)]
+    assert all(key.startswith(settings.prefix) for key in keys)
+    return sorted(key.removeprefix(settings.prefix) for key in keys)
+
+
+_AWS = pytest.mark.aws
+SEEN_ADAPTERS = ["sqlite", pytest.param("dynamodb", marks=_AWS)]
+SNAPSHOT_ADAPTERS = ["localdir", pytest.param("s3", marks=_AWS)]
+EXPORT_ADAPTERS = ["localdir", pytest.param("s3", marks=_AWS)]
+
+
+def seen_bench(request: pytest.FixtureRequest, folder: Path) -> SeenBench:
+    """The adapter a fixture's parameter names; likewise the two below."""
+    return sqlite_seen(folder) if request.param == "sqlite" else dynamo_seen(_local_aws(request))
+
+
+def snapshot_bench(request: pytest.FixtureRequest, folder: Path) -> SnapshotBench:
+    return local_snapshots(folder) if request.param == "localdir" else s3_snapshots(_local_aws(request))
+
+
+def export_bench(request: pytest.FixtureRequest, folder: Path) -> ExportBench:
+    return local_exports(folder) if request.param == "localdir" else s3_exports(_local_aws(request))
+
+
+def _local_aws(request: pytest.FixtureRequest) -> LocalAws:
+    # Asked for by name so that the servers start only for the adapters that need them.
+    aws: LocalAws = request.getfixturevalue("local_aws")
+    return aws

@@ -4,9 +4,11 @@ Called as `claim_worker.py SESSION LAST ADAPTER ARGUMENT…`.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.ports import Batch, SeenStore
+from infra.dynamodb import DynamoSeen
 from infra.sqlite import SqliteSeen
 
 __all__ = ["claim_up_to"]
@@ -21,7 +23,10 @@ def claim_up_to(store: SeenStore, session: str, last: int, caller_id: str) -> li
     return won
 
 
-_ADAPTERS = {"sqlite": lambda path: SqliteSeen(Path(path))}
+_ADAPTERS: dict[str, Callable[..., SeenStore]] = {
+    "sqlite": lambda path: SqliteSeen(Path(path)),
+    "dynamodb": lambda table, endpoint: DynamoSeen(table, endpoint_url=endpoint),
+}
 
 if __name__ == "__main__":
     session, last, adapter, *arguments = sys.argv[1:]

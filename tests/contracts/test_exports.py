@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from engine.ports import Export, ExportStore
-from tests.contracts.benches import NOON, ExportBench, local_exports
+from tests.contracts.benches import EXPORT_ADAPTERS, NOON, ExportBench, export_bench
 
 HOUR = 3_600_000_000
 
 
-@pytest.fixture(params=["localdir"])
-def bench(tmp_path: Path) -> ExportBench:
-    return local_exports(tmp_path)
+@pytest.fixture(params=EXPORT_ADAPTERS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> ExportBench:
+    return export_bench(request, tmp_path)
 
 
 @pytest.fixture

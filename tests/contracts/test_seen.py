@@ -10,15 +10,15 @@ import pytest
 
 from engine.ports import Batch
 from tests.contracts import claim_worker
-from tests.contracts.benches import NOON, SeenBench, sqlite_seen
+from tests.contracts.benches import NOON, SEEN_ADAPTERS, SeenBench, seen_bench
 
 DAY = 86_400_000_000
 LATER = NOON + 30 * DAY
 
 
-@pytest.fixture(params=["sqlite"])
-def bench(tmp_path: Path) -> SeenBench:
-    return sqlite_seen(tmp_path)
+@pytest.fixture(params=SEEN_ADAPTERS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> SeenBench:
+    return seen_bench(request, tmp_path)
 
 
 def a_batch(number: int, **changes: object) -> Batch:
@@ -95,9 +95,7 @@ def test_eight_processes_claim_each_number_once(bench: SeenBench) -> None:
     assert [b.number for b in bench.open().batches("s")] == list(range(1, 65))
 
 
-def test_hundred_thousand_shown_messages_are_read_whole(
-    bench: SeenBench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hundred_thousand_shown_messages_are_read_whole(bench: SeenBench, capsys: pytest.CaptureFixture[str]) -> None:
     store = bench.open()
     packed = {n: b"".join((n * 50 + i).to_bytes(8, "big") for i in range(50)) for n in range(1, 2_001)}
     with ThreadPoolExecutor(8) as pool:

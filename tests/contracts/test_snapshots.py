@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from threading import Barrier
 
@@ -13,7 +14,7 @@ import pytest
 from engine.errors import BadInput, EngineError, NotFound, Refused
 from engine.ports import SnapshotStore
 from tests.contracts import publish_worker
-from tests.contracts.benches import SnapshotBench, local_snapshots
+from tests.contracts.benches import SNAPSHOT_ADAPTERS, SnapshotBench, snapshot_bench
 
 FIRST = "20261201T001500Z-1a2b3c4d"
 SECOND = "20261201T003000Z-00000000"
@@ -46,9 +47,9 @@ NOT_NAMES = [
 ]
 
 
-@pytest.fixture(params=["localdir"])
-def bench(tmp_path: Path) -> SnapshotBench:
-    return local_snapshots(tmp_path)
+@pytest.fixture(params=SNAPSHOT_ADAPTERS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotBench:
+    return snapshot_bench(request, tmp_path)
 
 
 @pytest.fixture
@@ -77,9 +78,7 @@ def test_empty_root_has_no_current_snapshot_and_no_snapshots(store: SnapshotStor
     assert store.snapshots() == []
 
 
-def test_published_snapshot_is_current_and_whole(
-    store: SnapshotStore, bench: SnapshotBench, tmp_path: Path
-) -> None:
+def test_published_snapshot_is_current_and_whole(store: SnapshotStore, bench: SnapshotBench, tmp_path: Path) -> None:
     folder = a_snapshot(tmp_path, FIRST)
     store.publish(FIRST, folder, None)
     for reader in (store, bench.open()):
@@ -89,6 +88,14 @@ def test_published_snapshot_is_current_and_whole(
         assert {name: reader.read(FIRST, name) for name in reader.sizes(FIRST)} == {
             name: (folder / name).read_bytes() for name in sizes_of(folder)
         }
+
+
+def test_digest_of_a_stored_file_is_that_of_its_bytes(store: SnapshotStore, tmp_path: Path) -> None:
+    folder = a_snapshot(tmp_path, FIRST)
+    store.publish(FIRST, folder, None)
+    assert {name: store.sha256(FIRST, name) for name in sizes_of(folder)} == {
+        name: sha256((folder / name).read_bytes()).hexdigest() for name in sizes_of(folder)
+    }
 
 
 def test_published_snapshot_is_read_by_a_locked_duckdb(store: SnapshotStore, tmp_path: Path) -> None:
@@ -105,7 +112,8 @@ def test_published_snapshot_is_read_by_a_locked_duckdb(store: SnapshotStore, tmp
 
 
 def test_prefix_ends_in_a_slash_and_names_the_snapshot(store: SnapshotStore) -> None:
-    assert store.prefix(FIRST).endswith(f"/snapshots/{FIRST}/")
+    assert store.prefix(FIRST) == f"{store.location}{FIRST}/"
+    assert store.location.endswith("/snapshots/")
 
 
 def test_snapshots_are_listed_oldest_first(store: SnapshotStore, tmp_path: Path) -> None:
@@ -130,9 +138,7 @@ def test_publish_against_another_current_is_refused_and_leaves_nothing(
     assert bench.names() == before
 
 
-def test_of_two_publishes_at_once_one_wins_and_the_other_leaves_nothing(
-    bench: SnapshotBench, tmp_path: Path
-) -> None:
+def test_of_two_publishes_at_once_one_wins_and_the_other_leaves_nothing(bench: SnapshotBench, tmp_path: Path) -> None:
     folders = {i: a_snapshot(tmp_path, i) for i in (FIRST, SECOND)}
     start = Barrier(2)
 
@@ -150,9 +156,7 @@ def test_of_two_publishes_at_once_one_wins_and_the_other_leaves_nothing(
     assert sorted(outcomes.values()) == ["refresh_conflict", "won"]
     winner = next(i for i, outcome in outcomes.items() if outcome == "won")
     assert bench.open().current() == winner
-    assert bench.names() == sorted(
-        ["CURRENT", *(f"snapshots/{winner}/{n}" for n in sizes_of(folders[winner]))]
-    )
+    assert bench.names() == sorted(["CURRENT", *(f"snapshots/{winner}/{n}" for n in sizes_of(folders[winner]))])
 
 
 def test_a_second_publish_of_the_same_id_changes_nothing(store: SnapshotStore, tmp_path: Path) -> None:
@@ -163,9 +167,7 @@ def test_a_second_publish_of_the_same_id_changes_nothing(store: SnapshotStore, t
     assert (store.current(), store.sizes(FIRST)) == (FIRST, before)
 
 
-def test_folder_without_a_manifest_is_not_published(
-    store: SnapshotStore, bench: SnapshotBench, tmp_path: Path
-) -> None:
+def test_folder_without_a_manifest_is_not_published(store: SnapshotStore, bench: SnapshotBench, tmp_path: Path) -> None:
     folder = a_snapshot(tmp_path, FIRST)
     (folder / "manifest.json").unlink()
     with pytest.raises(ValueError, match="manifest"):
@@ -191,16 +193,20 @@ def test_publish_that_dies_at_any_step_leaves_the_current_snapshot_untouched(
     store.publish(FIRST, a_snapshot(tmp_path, FIRST), None)
     expected = {"current": FIRST, "files": store.sizes(FIRST)}
     new = a_snapshot(tmp_path, SECOND)
-    ids = (f"20261201T003000Z-{n:08x}" for n in range(1, 200))
-    for step, snapshot_id in enumerate(ids, start=1):
-        command = [sys.executable, publish_worker.__file__, str(step), snapshot_id, str(new), FIRST]
-        done = subprocess.run([*command, *bench.arguments], check=False, timeout=60)
-        current = store.current()
-        for listed in store.snapshots():
-            assert store.sizes(listed) == (expected["files"] if listed == FIRST else sizes_of(new))
-        if current != FIRST:
-            break
-        assert done.returncode == publish_worker.DEAD
+    command = [sys.executable, publish_worker.__file__, str(new), FIRST, *bench.arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as worker:
+        assert worker.stdin
+        assert worker.stdout
+        for step in range(1, 200):
+            snapshot_id = f"20261201T003000Z-{step:08x}"
+            worker.stdin.write(f"{step} {snapshot_id}\n")
+            ended = int(worker.stdout.readline())
+            current = store.current()
+            for listed in store.snapshots():
+                assert store.sizes(listed) == (expected["files"] if listed == FIRST else sizes_of(new))
+            if current != FIRST:
+                break
+            assert ended == publish_worker.DEAD
     assert current == snapshot_id
     assert step > 5
     assert store.sizes(FIRST) == expected["files"]
@@ -215,9 +221,7 @@ def test_point_rolls_back_to_an_older_snapshot(store: SnapshotStore, tmp_path: P
     assert store.snapshots() == [FIRST, SECOND]
 
 
-def test_point_to_what_is_not_there_or_against_another_current_fails(
-    store: SnapshotStore, tmp_path: Path
-) -> None:
+def test_point_to_what_is_not_there_or_against_another_current_fails(store: SnapshotStore, tmp_path: Path) -> None:
     store.publish(FIRST, a_snapshot(tmp_path, FIRST), None)
     store.publish(SECOND, a_snapshot(tmp_path, SECOND), FIRST)
     with pytest.raises(NotFound) as missing:
@@ -237,9 +241,7 @@ def test_deleted_snapshot_leaves_nothing(store: SnapshotStore, bench: SnapshotBe
     assert not [name for name in bench.names() if FIRST in name]
 
 
-def test_current_or_missing_snapshot_is_not_deleted(
-    store: SnapshotStore, bench: SnapshotBench, tmp_path: Path
-) -> None:
+def test_current_or_missing_snapshot_is_not_deleted(store: SnapshotStore, bench: SnapshotBench, tmp_path: Path) -> None:
     store.publish(FIRST, a_snapshot(tmp_path, FIRST), None)
     before = bench.names()
     store.delete(FIRST)
@@ -248,22 +250,20 @@ def test_current_or_missing_snapshot_is_not_deleted(
 
 
 @pytest.mark.parametrize("name", ["0000", "0000/none.parquet", "manifest.json/more", *NOT_NAMES])
-def test_what_is_no_file_of_the_snapshot_is_not_found(
-    store: SnapshotStore, tmp_path: Path, name: str
-) -> None:
+def test_what_is_no_file_of_the_snapshot_is_not_found(store: SnapshotStore, tmp_path: Path, name: str) -> None:
     store.publish(FIRST, a_snapshot(tmp_path, FIRST), None)
-    with pytest.raises(NotFound) as caught:
-        store.read(FIRST, name)
-    assert caught.value.code == "no_snapshot"
+    for look in (store.read, store.sha256):
+        with pytest.raises(NotFound) as caught:
+            look(FIRST, name)
+        assert caught.value.code == "no_snapshot"
 
 
 @pytest.mark.parametrize("snapshot_id", NOT_IDS)
-def test_no_location_is_built_from_what_is_no_id(
-    store: SnapshotStore, tmp_path: Path, snapshot_id: str
-) -> None:
+def test_no_location_is_built_from_what_is_no_id(store: SnapshotStore, tmp_path: Path, snapshot_id: str) -> None:
     folder = a_snapshot(tmp_path, FIRST)
     calls: list[Callable[[], object]] = [
         lambda: store.read(snapshot_id, "manifest.json"),
+        lambda: store.sha256(snapshot_id, "manifest.json"),
         lambda: store.prefix(snapshot_id),
         lambda: store.sizes(snapshot_id),
         lambda: store.point(snapshot_id, None),
