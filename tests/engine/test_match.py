@@ -32,10 +32,7 @@ def _edge(text: str, place: int) -> bool:
 
 
 def _whole_somewhere(term: str, text: str) -> bool:
-    return any(
-        text.startswith(term, at) and _edge(text, at) and _edge(text, at + len(term))
-        for at in range(len(text))
-    )
+    return any(text.startswith(term, at) and _edge(text, at) and _edge(text, at + len(term)) for at in range(len(text)))
 
 
 def _naive(tree: Tree, topic: str, body: str) -> bool:

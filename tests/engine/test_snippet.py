@@ -21,9 +21,7 @@ PIECES = st.sampled_from(
     ]
 )
 TEXTS = st.lists(PIECES, max_size=40).map("".join)
-TERMS = Or(
-    (Term("docker"), Term("ss"), Term("文"), Term("👧"), Term("मा"), Term("и"), Term("path"), Term("e"))
-)
+TERMS = Or((Term("docker"), Term("ss"), Term("文"), Term("👧"), Term("मा"), Term("и"), Term("path"), Term("e")))
 MATCHER = compile_tree(TERMS)
 
 
@@ -70,8 +68,7 @@ def test_a_snippet_is_cut_within_no_grapheme(text: str, limit: int) -> None:
     clusters = [display(cluster) for cluster in regex.findall(r"\X", text)]
     starts = {"".join(clusters[at:]) for at in range(len(clusters) + 1)}
     assert any(
-        any(rest.startswith(part) and rest.removeprefix(part) in starts for rest in starts)
-        for part in _possible(shown)
+        any(rest.startswith(part) and rest.removeprefix(part) in starts for rest in starts) for part in _possible(shown)
     )
 
 
@@ -202,9 +199,7 @@ def test_windows_hold_for_every_script(query: str) -> None:
     assert any(part in display(text) and len(part) <= 40 for part in _possible(shown))
 
 
-LONG = (
-    "https://user:pw@github.com/hyperledger/fabric/blob/master/docs/source/developing/index.rst?x=1#install"
-)
+LONG = "https://user:pw@github.com/hyperledger/fabric/blob/master/docs/source/developing/index.rst?x=1#install"
 
 
 def test_a_long_url_is_shown_as_host_and_tail() -> None:

@@ -10,9 +10,7 @@ from engine.align import aligned_fold, segments
 from engine.graphemes import graphemes
 from engine.text import display, fold, is_word_char, one_line, word_count
 
-ALL_CHARACTERS = [
-    char for char in map(chr, range(0x110000)) if unicodedata.category(char) not in ("Cn", "Co")
-]
+ALL_CHARACTERS = [char for char in map(chr, range(0x110000)) if unicodedata.category(char) not in ("Cn", "Co")]
 
 # What foldings trip over: letters that grow, shrink, join their neighbour, or turn into something that does.
 TRICKY = (
@@ -92,9 +90,7 @@ def test_no_character_joins_what_a_segment_before_it_ends_with() -> None:
 
 @pytest.mark.parametrize("before", ["e", "ᄀ", "가", "ｶ"])
 def test_any_character_folds_in_segments_as_behind_any_other(before: str) -> None:
-    wrong = [
-        char for char in ALL_CHARACTERS if "".join(map(fold, segments(before + char))) != fold(before + char)
-    ]
+    wrong = [char for char in ALL_CHARACTERS if "".join(map(fold, segments(before + char))) != fold(before + char)]
     assert wrong == []
 
 
@@ -108,9 +104,7 @@ def test_folds_of_segments_are_the_fold_of_the_text(text: str) -> None:
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(texts.filter(bool), st.integers(1, 400), st.data())
-def test_a_folded_place_leads_back_to_the_segment_it_came_from(
-    text: str, times: int, data: st.DataObject
-) -> None:
+def test_a_folded_place_leads_back_to_the_segment_it_came_from(text: str, times: int, data: st.DataObject) -> None:
     text *= times
     folded = aligned_fold(text)
     assert folded.text == fold(text)
