@@ -1,0 +1,195 @@
+"""The commands beside the tools: bringing a corpus in, serving it, trying it out, and looking after it.
+
+Decides their options and what they print. The work is done elsewhere: `App`, `engine.synth`, `handler.http`,
+`handler.stdio`, `handler.demo`, `handler.cli.doctor`; each is imported by the command that needs it, since a
+person waits for every import.
+"""
+
+import sys
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from handler.cli.shell import Shell, progress_shown, write_json, written
+from handler.cli.show import show_facts
+from handler.cli.tool_commands import add_tool_commands
+
+__all__ = ["command_line"]
+
+_Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
+
+
+def command_line() -> typer.Typer:
+    """The whole command line. Its context object is a `Shell`."""
+    cli = typer.Typer(
+        help="Search a very large table of messages and see only what matters.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    cli.callback()(_common)
+    cli.command("refresh")(_refresh)
+    cli.command("verify")(_verify)
+    add_tool_commands(cli)
+    cli.command("serve")(_serve)
+    cli.command("synth")(_synth)
+    cli.command("demo")(_demo)
+    cli.command("doctor")(_doctor)
+    return cli
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of a callback
+    if wanted:
+        sys.stdout.write(f"hayfork {version('hayfork')}\n")
+        raise typer.Exit
+
+
+def _common(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Option(help="The configuration; hayfork.toml in this folder without it.")
+    ] = None,
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    if config is not None:
+        context.obj = replace(context.obj, config=config)
+
+
+def _refresh(
+    context: typer.Context,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Even when no source has changed.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Read the sources and publish a snapshot of them.
+
+    The report says how many messages were read and stored, and how many were skipped and why.
+    """
+    shell: Shell = context.obj
+    with progress_shown() as progress:
+        report = shell.app().refresh(progress, force=force)
+    _print(report, as_json=as_json)
+
+
+def _verify(context: typer.Context, *, as_json: _Json = False) -> None:
+    """Rehash every file of the current snapshot and compare it with its manifest."""
+    shell: Shell = context.obj
+    with progress_shown() as progress:
+        report = shell.app().verify(progress)
+    _print(report, as_json=as_json)
+
+
+def _serve(
+    context: typer.Context,
+    *,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Standard streams instead of HTTP.")] = False,
+    host: Annotated[str | None, typer.Option(help="Instead of server.host.", show_default=False)] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Instead of server.port; 0 takes a free one.", show_default=False)
+    ] = None,
+) -> None:
+    """Serve the corpus to MCP clients, until interrupted."""
+    shell: Shell = context.obj
+    settings = shell.settings()
+    app = shell.build(settings)
+    if stdio:
+        from handler.stdio import serve_stdio  # noqa: PLC0415 - see above
+
+        serve_stdio(app, threads=settings.server.threads)
+        return
+    from handler.http import HttpOptions, serve_http  # noqa: PLC0415 - see above
+
+    options = HttpOptions(
+        allowed_hosts=settings.server.allowed_hosts,
+        allowed_origins=settings.server.allowed_origins,
+        max_body_bytes=settings.server.max_body_bytes,
+        threads=settings.server.threads,
+    )
+    address = host if host is not None else settings.server.host
+
+    def ready(listening: int) -> None:
+        named = f"[{address}]" if ":" in address else address
+        sys.stderr.write(f"serving http://{named}:{listening}{options.path}\n")
+        sys.stderr.flush()
+
+    listen = port if port is not None else settings.server.port
+    serve_http(app, address, listen, options=options, ready=ready)
+
+
+def _synth(
+    folder: Annotated[Path, typer.Argument(help="A new folder, for the export, its answers and a hayfork.toml.")],
+    *,
+    messages: Annotated[int, typer.Option(help="How many.")] = 40_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 1,
+    as_json: _Json = False,
+) -> None:
+    """Write a made-up Slack export with planted stories, and the answers to them."""
+    from engine.synth import write_corpus  # noqa: PLC0415 - see above
+
+    with progress_shown() as progress:
+        key = write_corpus(folder, messages, seed, progress)
+    report = {
+        "folder": str(folder),
+        "messages": key.messages,
+        "conversations": key.conversations,
+        "text_bytes": key.body_bytes,
+        "stories": len(key.stories),
+    }
+    _print(report, as_json=as_json)
+    if not as_json:
+        sys.stdout.write(f"next: hayfork --config {folder / 'hayfork.toml'} refresh\n")
+
+
+def _demo(
+    context: typer.Context,
+    *,
+    messages: Annotated[int, typer.Option(help="How many.")] = 40_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same corpus.")] = 1,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to keep it; below ./corpus without it.", show_default=False)
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the server running at the end.")] = False,
+) -> None:
+    """Watch an MCP client find answers in 40,000 messages without being shown them."""
+    from handler.demo import prepare, run_demo  # noqa: PLC0415 - see above
+
+    shell: Shell = context.obj
+    place = folder or Path("corpus") / f"demo-{messages}-{seed}"
+    console = written()
+    console.print(f"Making {messages:,} messages and a snapshot of them in {place}, unless they are there …")
+    with progress_shown() as progress:
+        prepared = prepare(place, messages, seed, shell.build, progress)
+    run_demo(console, prepared, keep=keep)
+
+
+def _doctor(
+    context: typer.Context,
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not rehash the snapshot.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Check what a working corpus needs, and say what to do about what is missing."""
+    from handler.cli.doctor import examine, show_findings  # noqa: PLC0415 - see above
+
+    shell: Shell = context.obj
+    findings = list(examine(shell, quick=quick))
+    if as_json:
+        write_json([finding.to_object() for finding in findings])
+    else:
+        show_findings(written(), findings)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
+
+
+def _print(report: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        write_json(report)
+    else:
+        show_facts(written(), report)
