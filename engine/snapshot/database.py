@@ -13,11 +13,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.errors import BrokenSnapshot, Unavailable
-
-Tables = dict[str, NDArray[Any]]
+from engine.snapshot.statements import Tables
 
 __all__ = ["Database", "DatabaseSettings", "connect"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from engine.errors import BrokenSnapshot
 from engine.model import Message, message_key_of
-from engine.snapshot.database import Database
 from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, Manifest, check_snapshot_id
+from engine.snapshot.statements import Statements
 
 __all__ = ["Corpus", "Narrow", "SnapshotFiles", "open_corpus"]
 
@@ -67,7 +67,7 @@ class Narrow:
 class Corpus:
     """One open snapshot. Immutable but for what it has read already; safe to share between threads."""
 
-    def __init__(self, manifest: Manifest, prefix: str, database: Database) -> None:
+    def __init__(self, manifest: Manifest, prefix: str, database: Statements) -> None:
         self.manifest = manifest
         self.database = database
         self._prefix = prefix
@@ -207,7 +207,7 @@ class Corpus:
         )
 
 
-def open_corpus(store: SnapshotFiles, snapshot_id: str, database: Database) -> Corpus:
+def open_corpus(store: SnapshotFiles, snapshot_id: str, database: Statements) -> Corpus:
     """Open a snapshot after comparing its files' sizes with its manifest.
 
     Raises:
