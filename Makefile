@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 MINISTACK := build/ministack
 SAM    := build/sam
+RUNTIME := build/runtime
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest demo serve clean
@@ -20,7 +21,7 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 # MiniStack gets the Python of our functions where there is one, since it runs them in its own, and the translator
 # it expands SAM templates with.
 RUNTIME_PYTHON = $(firstword $(shell $(PYTHON) infra/deploy/build_artifact.py --find-python) $(PYTHON))
-aws-tools: setup $(MINISTACK)/.ready $(SAM)/.ready
+aws-tools: setup $(MINISTACK)/.ready $(SAM)/.ready $(RUNTIME)/.ready
 
 $(MINISTACK)/.ready: Makefile
 	@test -x $(MINISTACK)/bin/python || $(RUNTIME_PYTHON) -m venv --clear $(MINISTACK)
@@ -30,6 +31,12 @@ $(MINISTACK)/.ready: Makefile
 $(SAM)/.ready: Makefile
 	@test -x $(SAM)/bin/python || $(PYTHON) -m venv --clear $(SAM)
 	$(SAM)/bin/python -m pip install --quiet aws-sam-cli==1.170.0 cfn-lint==1.58.0
+	@touch $@
+
+# What runs a handler in Lambda, beside the artifact as it is there.
+$(RUNTIME)/.ready: Makefile
+	@rm -rf $(RUNTIME)
+	$(RUNTIME_PYTHON) -m pip install --quiet --root-user-action ignore --target $(RUNTIME) awslambdaric==4.2.2
 	@touch $@
 
 # The folder .aws-sam/build, which sam deploy and sam local take. ARCHITECTURE=x86_64 or arm64.

@@ -48,9 +48,7 @@ def s3_place(location: str) -> S3Place:
     """
     found = _LOCATION.fullmatch(location)
     if found is None:
-        raise BadInput(
-            "bad_location", f"{quoted(location)} is no place in S3", next_step="write s3://bucket/prefix/"
-        )
+        raise BadInput("bad_location", f"{quoted(location)} is no place in S3", next_step="write s3://bucket/prefix/")
     bucket, key = found[1], found[2]
     glob = _GLOB.search(key)
     if glob is None:
@@ -177,9 +175,7 @@ class S3Source:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             # What changed since the listing would be read under the digest of what it was.
-            answer = self._bucket.client.get_object(
-                Bucket=self._place.bucket, Key=found.key, IfMatch=found.etag
-            )
+            answer = self._bucket.client.get_object(Bucket=self._place.bucket, Key=found.key, IfMatch=found.etag)
             with target.open("wb") as file:
                 for chunk in answer["Body"].iter_chunks(_CHUNK_BYTES):
                     file.write(chunk)

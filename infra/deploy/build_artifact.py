@@ -66,9 +66,7 @@ def find_python() -> str | None:
     managed = Path.home() / ".local/share/uv/python"
     name = f"python{PYTHON_VERSION}"
     candidates = [name, sys.executable]
-    candidates += [
-        str(p) for base in (pyenv, managed) for p in sorted(base.glob(f"*{PYTHON_VERSION}.*/bin/{name}"))
-    ]
+    candidates += [str(p) for base in (pyenv, managed) for p in sorted(base.glob(f"*{PYTHON_VERSION}.*/bin/{name}"))]
     for candidate in candidates:
         if _version(candidate) == PYTHON_VERSION:
             return candidate
@@ -101,9 +99,7 @@ def build(architecture: str, into: Path, cache: Path = ROOT / "build" / "artifac
     _link_tree(dependencies, into)
     for package in OURS:
         shutil.rmtree(into / package, ignore_errors=True)
-        shutil.copytree(
-            ROOT / package, into / package, ignore=shutil.ignore_patterns("__pycache__", "deploy", ".*")
-        )
+        shutil.copytree(ROOT / package, into / package, ignore=shutil.ignore_patterns("__pycache__", "deploy", ".*"))
         _compile(python, into / package)
     _describe(into)
     _check_machine(into, ARCHITECTURES[architecture][1])
@@ -168,9 +164,7 @@ def _install(python: str, machine: str, wanted: list[str], lock: Path, target: P
     done = subprocess.run([*command, *wanted], check=False)  # noqa: S603 - words of ours and of pyproject.toml
     if done.returncode:
         shutil.rmtree(target, ignore_errors=True)
-        raise SystemExit(
-            f"pip found no wheels for {machine} and Python {PYTHON_VERSION}; its own words are above"
-        )
+        raise SystemExit(f"pip found no wheels for {machine} and Python {PYTHON_VERSION}; its own words are above")
 
 
 def _trim(folder: Path) -> None:

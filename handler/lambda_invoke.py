@@ -1,0 +1,73 @@
+"""Direct invocation by another program: one tool call, or the rest of an export.
+
+    {"tool": "count_messages", "arguments": {...}, "caller": "billing"}   the answer's object, or {"error"}
+    {"export": "<id>"}                                                    how far the export is then
+
+Decides what an event must hold. Who may invoke the function may call as anyone: the caller is not checked but
+must be named, since sessions and exports belong to it. Must never know a protocol.
+"""
+
+from functools import cache
+from typing import Any
+
+from engine.errors import BadInput, EngineError, Unavailable, quoted
+from engine.sight import Caller
+from handler.app import App
+from handler.arguments import parse_arguments
+from handler.faults import tell
+from handler.lambda_settings import at_start, lambda_settings
+from handler.wiring import build_app, system_clock
+
+__all__ = ["answer", "handler"]
+
+_FIELDS = frozenset({"tool", "arguments", "caller"})
+_SHAPE = 'send {"tool", "arguments", "caller"} or {"export"}'
+
+
+def answer(app: App, event: Any) -> dict[str, Any]:
+    """What the event asks for, as an object.
+
+    Raises:
+        EngineError: the event is not of either shape, or as the call itself raises.
+    """
+    if not isinstance(event, dict):
+        raise BadInput("bad_event", "the event is no JSON object", next_step=_SHAPE)
+    if "export" in event:
+        if set(event) != {"export"} or not isinstance(event["export"], str):
+            raise BadInput("bad_event", "export stands alone and is an id", next_step=_SHAPE)
+        return app.finish_export(event["export"])
+    for name in event:
+        if name not in _FIELDS:
+            raise BadInput("bad_event", f"an event has no field {quoted(name)}", next_step=_SHAPE)
+    tool, arguments, caller = event.get("tool"), event.get("arguments", {}), event.get("caller")
+    if not isinstance(tool, str) or not tool:
+        raise BadInput("bad_event", "tool is missing", next_step=_SHAPE)
+    if not isinstance(arguments, dict):
+        raise BadInput("bad_event", "arguments is no JSON object", next_step=_SHAPE)
+    if not isinstance(caller, str) or not caller:
+        raise BadInput("bad_event", "caller is missing", next_step="name who asks: sessions belong to a caller")
+    request = parse_arguments(tool, arguments, app.limits)
+    return app.call(request, Caller(f"invoke:{caller}")).object
+
+
+@cache
+def _app() -> App:
+    return build_app(lambda_settings(), system_clock)
+
+
+def handler(event: Any, context: object) -> dict[str, Any]:
+    """Answer one event. What a caller can mend comes back as `{"error": {"code", "message", "next"}}`."""
+    del context
+    try:
+        return answer(_app(), event)
+    except EngineError as error:
+        words = tell(error)
+        if isinstance(error, Unavailable) and isinstance(event, dict) and "export" in event:
+            # Exports are invoked asynchronously: what is raised is tried again, what is returned is lost.
+            raise RuntimeError(words) from None
+        return {"error": error.to_object()}
+    except Exception as error:  # noqa: BLE001 - the one catch-all: Lambda would log and return the message
+        raise RuntimeError(tell(error)) from None
+
+
+at_start(_app)

@@ -1,0 +1,159 @@
+"""The MCP server behind an HTTP API (payload 2.0) or a Function URL.
+
+Decides what is made once per container, and when: the application, its lifespan entered in a task on the
+event loop that Mangum runs requests on, and all of it anew after a restore from a snapshot. Must never know a
+tool.
+"""
+
+import asyncio
+import gc
+import random
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from mangum import Mangum
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.sight import Caller
+from handler.exports_route import with_exports
+from handler.http import HttpOptions, build_http
+from handler.lambda_settings import at_start, lambda_settings
+from handler.mcp_server import Context
+from handler.wiring import build_app, build_export_links, system_clock
+
+__all__ = ["Container", "caller_of", "handler"]
+
+ANONYMOUS = Caller("anonymous")
+"""Whoever calls an endpoint that its owner opened to the world."""
+
+
+def caller_of(ctx: Context) -> Caller:
+    """Who signed the request, as the gateway found; a deployment without authorisation has one caller."""
+    event = ctx.request.scope.get("aws.event", {}) if ctx.request is not None else {}
+    signed_by = event.get("requestContext", {}).get("authorizer", {}).get("iam", {}).get("userArn")
+    return Caller(f"iam:{signed_by}") if signed_by else ANONYMOUS
+
+
+class Container:
+    """One container's application, behind Mangum.
+
+    `make` builds the ASGI app for the address that links begin with, again after a restore. An empty address
+    is replaced by that of the first request: a function cannot be told its own URL, which is made after it.
+    """
+
+    def __init__(self, make: Callable[[str], ASGIApp]) -> None:
+        self._make = make
+        self._address = ""
+        self._mangum: Mangum | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lifespan: asyncio.Task[None] | None = None
+
+    def start(self, address: str) -> None:
+        """Build the application and enter its lifespan, on an event loop that stays this thread's.
+
+        Mangum's own ways do not fit a server that starts once: "auto" would enter the lifespan with every
+        request, and "off" never.
+        """
+        app = self._make(address)
+        self._address = address
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        started: asyncio.Future[None] = self._loop.create_future()
+        self._lifespan = self._loop.create_task(_live(app, started))
+        self._loop.run_until_complete(started)
+
+        async def asgi(scope: Scope, receive: Receive, send: Send) -> None:
+            await app(scope, receive, send)  # Mangum wants a coroutine, an ASGI app may be any awaitable
+
+        self._mangum = Mangum(asgi, lifespan="off")
+
+    def stop(self) -> None:
+        """Leave the lifespan and close the loop; nothing happens before `start`."""
+        if self._loop is not None and self._lifespan is not None:
+            self._lifespan.cancel()
+            self._loop.run_until_complete(asyncio.gather(self._lifespan, return_exceptions=True))
+            self._loop.close()
+        self._mangum = self._loop = self._lifespan = None
+
+    def restart(self) -> None:
+        """After a restore: clients, credentials and random numbers of a snapshot belong to all its copies."""
+        random.seed()
+        self.stop()
+        self.start(self._address)
+
+    def answer(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        """The gateway's response to its event."""
+        if self._mangum is None or not self._address:
+            self.stop()
+            self.start(self._address or _address_of(event))
+        if self._mangum is None:
+            raise RuntimeError("the application did not start")
+        return self._mangum(event, context)
+
+
+def _address_of(event: dict[str, Any]) -> str:
+    """The gateway's own address, which it names itself: no header of the request is believed."""
+    return f"https://{event.get('requestContext', {}).get('domainName', 'localhost')}"
+
+
+async def _live(app: ASGIApp, started: "asyncio.Future[None]") -> None:
+    """The ASGI lifespan: entered at once, left when the task is cancelled."""
+    leaving = asyncio.Event()
+    entered = False
+
+    async def receive() -> Message:
+        nonlocal entered
+        if entered:
+            await leaving.wait()
+            return {"type": "lifespan.shutdown"}
+        entered = True
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "lifespan.startup.complete":
+            started.set_result(None)
+        elif message["type"] == "lifespan.startup.failed":
+            started.set_exception(RuntimeError("the application did not start"))
+
+    scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
+    try:
+        await app(scope, receive, send)
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        if not started.done():
+            started.set_exception(error)
+        raise
+
+
+def _make(address: str) -> ASGIApp:
+    settings = lambda_settings()
+    settings = settings.model_copy(update={"aws": settings.aws.model_copy(update={"public_url": address})})
+    # The gateway passes requests of its own host only, and signs or refuses before us.
+    options = HttpOptions(
+        allowed_hosts=("*",), max_body_bytes=settings.server.max_body_bytes, threads=settings.server.threads
+    )
+    http = build_http(build_app(settings, system_clock), options, caller_of=caller_of)
+    return with_exports(http, build_export_links(settings, system_clock))
+
+
+_container = Container(_make)
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one HTTP request."""
+    return _container.answer(event, context)
+
+
+def _start() -> None:
+    _container.start(lambda_settings().aws.public_url)
+    # Part of Lambda's own image only.
+    if find_spec("snapshot_restore_py") is not None:
+        hooks = import_module("snapshot_restore_py")
+        hooks.register_before_snapshot(gc.collect)
+        hooks.register_after_restore(_container.restart)
+
+
+at_start(_start)

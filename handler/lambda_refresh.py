@@ -1,0 +1,108 @@
+"""The scheduled refresh: one at a time, and over before the function is.
+
+Decides when to start and when to give up; what a refresh is, the application knows. The event is not looked
+at but for `{"force": true}`. What is raised here makes Lambda try twice more and then put the event in the
+dead-letter queue, so what a second try cannot mend is reported instead.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Protocol
+
+from engine.errors import EngineError, Refused, Unavailable
+from handler.app import App
+from handler.faults import tell
+from handler.lambda_settings import at_start, lambda_settings
+from handler.wiring import build_app, build_refresh_lock, system_clock
+
+__all__ = ["LambdaContext", "Lock", "handler", "refresh"]
+
+logger = logging.getLogger(__name__)
+
+SPARE_SECONDS = 20.0
+"""Kept back for the upload in hand, the pointer, and the answer."""
+
+MIN_SECONDS = 30.0
+"""With less than this there is no use in starting."""
+
+
+_LOGGED = ("snapshot", "published", "refreshed", "why", "messages", "bytes", "removed_snapshots")
+"""Of a report; the problems of its sources name their files."""
+
+
+class LambdaContext(Protocol):
+    """What is used of the runtime's context."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until the function is killed."""
+        ...
+
+
+class Lock(Protocol):
+    """Keeps two refreshes from running at once."""
+
+    def take(self, seconds: float) -> None:
+        """Hold it for at most so long.
+
+        Raises:
+            Refused: `refresh_running`.
+            Unavailable: the lock cannot be reached.
+        """
+        ...
+
+    def release(self) -> None:
+        """Give it back; never raises."""
+        ...
+
+
+def refresh(app: App, lock: Lock, remaining_seconds: Callable[[], float], *, force: bool) -> dict[str, Any]:
+    """The report of a refresh, or `{"refreshed": false, "why"}` when another one is or was there first.
+
+    Raises:
+        EngineError: the sources or the store failed, or time ran out; the current snapshot stands.
+    """
+    left = remaining_seconds()
+    if left < MIN_SECONDS:
+        raise Unavailable("no_time", f"{left:.0f} s are too few for a refresh", next_step="give it more")
+
+    def watch(step: str, done: int, total: int | None) -> None:
+        del done, total
+        if remaining_seconds() < SPARE_SECONDS:
+            raise Unavailable(
+                "no_time",
+                f"time ran out while {step}; nothing was published",
+                next_step="raise the function's memory, which its processors grow with",
+            )
+
+    try:
+        # A killed function cannot give its lock back, so the lock ends when the function would.
+        lock.take(left)
+        try:
+            return app.refresh(watch, force=force)
+        finally:
+            lock.release()
+    except Refused as error:
+        return {"refreshed": False, "why": error.to_object()}
+
+
+@cache
+def _parts() -> tuple[App, Lock]:
+    settings = lambda_settings()
+    return build_app(settings, system_clock), build_refresh_lock(settings)
+
+
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
+    """A refresh, for the schedule or by hand."""
+    app, lock = _parts()
+    force = isinstance(event, dict) and event.get("force") is True
+    try:
+        report = refresh(app, lock, lambda: context.get_remaining_time_in_millis() / 1_000, force=force)
+    except EngineError as error:
+        # Lambda logs the message of what is raised: ours holds no text, its cause may.
+        raise RuntimeError(tell(error)) from None
+    logger.info("refresh: %s", {name: report[name] for name in _LOGGED if name in report})
+    return report
+
+
+at_start(_parts)

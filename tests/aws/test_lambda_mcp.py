@@ -1,0 +1,175 @@
+"""The built artifact answers as the product does: over both gateways, to both eras of the official client."""
+
+import hashlib
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Literal
+
+import anyio
+import pytest
+from mcp import Client
+from mcp_types import ResourceLink, TextContent
+
+from infra.deploy.build_artifact import ROOT
+from tests.aws.conftest import Deployment
+from tests.aws.gateway import Kind, event_of, gateway
+from tests.aws.runtime_api import Function
+
+pytestmark = [pytest.mark.aws, pytest.mark.slow]
+
+Mode = Literal["legacy", "auto"]
+
+CASES = [json.loads(line) for line in (ROOT / "tests/fixtures/cases-fabric.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def mcp(deployment: Deployment) -> Iterator[Function]:
+    with deployment.run("McpFunction") as function:
+        yield function
+
+
+def called(function: Function, tool: str, arguments: dict[str, Any], kind: Kind = "http-api") -> dict[str, Any]:
+    """The result of a tool call by a raw request of the handshake era."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    answer = function.invoke(event_of(kind, body=json.dumps(request).encode()))
+    assert answer["statusCode"] == 200, answer
+    result: dict[str, Any] = json.loads(answer["body"])["result"]
+    return result
+
+
+def text_of(result: Any) -> str:
+    first = result.content[0]
+    assert isinstance(first, TextContent)
+    return first.text
+
+
+def counts(text: str) -> tuple[int, int]:
+    """Messages and conversations in a count's line of what was found; one conversation may go without saying."""
+    words = next(line for line in text.splitlines() if line.startswith("found:")).replace(",", "").split()
+    return int(words[1]), int(words[words.index("in") + 1]) if "in" in words else min(int(words[1]), 1)
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("http-api", "auto"), ("function-url", "legacy")])
+def test_every_case_of_the_slice_is_counted_exactly(mcp: Function, kind: Kind, mode: Mode) -> None:
+    async def ask(address: str) -> None:
+        async with Client(f"{address}/mcp", mode=mode) as client:
+            for case in CASES:
+                arguments = {"query": case["query"], **case["filters"]}
+                text = text_of(await client.call_tool("count_messages", arguments))
+                assert counts(text) == (case["messages"], case["conversations"]), (case, text)
+
+    with gateway(mcp, kind) as address:
+        anyio.run(ask, address)
+
+
+def test_unseen_never_repeats_a_message_over_eight_containers(deployment: Deployment) -> None:
+    with ExitStack() as stack:
+        functions = [stack.enter_context(deployment.run("McpFunction")) for _ in range(8)]
+        first = called(functions[0], "search_messages", {"query": "docker", "limit": 1})["content"][0]["text"]
+        session = first.split("session ")[1].split()[0]
+        seen: list[str] = ids(first)
+        lock = threading.Lock()
+
+        def read_on(function: Function) -> None:
+            arguments = {"query": "docker", "session": session, "limit": 10, "text_limit": 40}
+            while found := ids(called(function, "unseen_messages", arguments)["content"][0]["text"]):
+                with lock:
+                    seen.extend(found)
+
+        threads = [threading.Thread(target=read_on, args=(function,)) for function in functions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(seen) == len(set(seen))
+    text = called_count(deployment)
+    assert len(seen) > 0.8 * counts(text)[0], "all but merged copies are read in the end"
+
+
+def called_count(deployment: Deployment) -> str:
+    with deployment.run("InvokeFunction") as function:
+        answer = function.invoke({"tool": "count_messages", "arguments": {"query": "docker"}, "caller": "test"})
+    return f"found: {answer['found']['messages']} messages in {answer['found']['conversations']} conversations"
+
+
+def ids(text: str) -> list[str]:
+    """The ids of the messages a result shows."""
+    return [line[1:].split("]")[0] for line in text.splitlines() if line.startswith("[")]
+
+
+@pytest.mark.parametrize("kind", ["http-api", "function-url"])
+def test_an_export_is_fetched_by_its_link_and_equals_what_is_counted(mcp: Function, kind: Kind) -> None:
+    result = called(mcp, "export_messages", {"query": "документаци OR couchdb"}, kind)
+    text = result["content"][0]["text"]
+    link = next(line for line in text.splitlines() if line.startswith("link: ")).removeprefix("link: ")
+    assert result["content"][1]["uri"] == link
+    assert link.startswith("https://hayfork.test/exports/")
+    answer = mcp.invoke(event_of(kind, "GET", link.removeprefix("https://hayfork.test")))
+    assert (answer["statusCode"], answer["headers"]["cache-control"]) == (302, "no-store")
+    with urllib.request.urlopen(answer["headers"]["location"]) as response:
+        body = response.read()
+        assert response.headers["Content-Disposition"] == 'attachment; filename="hayfork.jsonl"'
+    rows = [json.loads(line) for line in body.splitlines()]
+    found = called(mcp, "count_messages", {"query": "документаци OR couchdb"}, kind)["content"][0]["text"]
+    assert len(rows) == counts(found)[0]
+    assert f"{len(rows)} rows as jsonl, {len(body)} bytes" in text
+    assert hashlib.sha256(body).hexdigest() in text
+    assert [row["sent_at"] for row in rows] == sorted(row["sent_at"] for row in rows)
+    unsigned = answer["headers"]["location"].split("?")[0]
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(unsigned)
+    assert link.rsplit("/", 1)[1] not in mcp.output()
+
+
+def test_a_resource_link_reaches_the_official_client(mcp: Function) -> None:
+    async def ask(address: str) -> None:
+        async with Client(f"{address}/mcp") as client:
+            result = await client.call_tool("export_messages", {"query": "couchdb", "format": "csv"})
+            links = [part for part in result.content if isinstance(part, ResourceLink)]
+            assert [part.mime_type for part in links] == ["text/csv"]
+
+    with gateway(mcp) as address:
+        anyio.run(ask, address)
+
+
+@pytest.mark.parametrize("path", ["/exports/", "/exports/short", f"/exports/{'a' * 43}", f"/exports/{'%2e' * 20}"])
+def test_a_link_that_never_was_is_not_found_and_says_no_more(mcp: Function, path: str) -> None:
+    answer = mcp.invoke(event_of("http-api", "GET", path))
+    assert answer["statusCode"] == 404
+    assert json.loads(answer["body"]) == {"message": "no such export, or it has expired; export again"}
+
+
+def test_a_session_belongs_to_who_signed_the_request(mcp: Function) -> None:
+    text = called(mcp, "search_messages", {"query": "docker", "limit": 1})["content"][0]["text"]
+    session = text.split("session ")[1].split()[0]
+    arguments = {"query": "docker", "session": session, "limit": 1}
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "unseen_messages", "arguments": arguments},
+    }
+    event = event_of("http-api", body=json.dumps(request).encode())
+    event["requestContext"]["authorizer"]["iam"]["userArn"] = "arn:aws:iam::000000000000:user/somebody-else"
+    other = json.loads(mcp.invoke(event)["body"])["result"]
+    assert other["isError"]
+    assert other["content"][0]["text"].startswith("unknown_session: ")
+    assert "isError" not in (own := called(mcp, "unseen_messages", arguments)) or own["isError"] is False
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_stream_that_would_never_end_is_refused(mcp: Function, method: str) -> None:
+    answer = mcp.invoke(event_of("http-api", method, "/mcp"))
+    assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "POST")
+
+
+def test_a_function_url_without_a_public_address_links_to_itself(deployment: Deployment) -> None:
+    environment = {**deployment.environment("McpFunction"), "HAYFORK_AWS_PUBLIC_URL": ""}
+    with deployment.run("McpFunction", environment=environment) as function:
+        text = called(function, "export_messages", {"query": "couchdb"}, "function-url")["content"][0]["text"]
+        host = event_of("function-url")["requestContext"]["domainName"]
+        assert f"link: https://{host}/exports/" in text
