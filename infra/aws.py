@@ -119,7 +119,7 @@ def unreachable(error: Exception) -> Unavailable:
         "store_unreachable",
         "the store did not answer as it should",
         next_step="call again",
-        detail=f"{type(error).__name__} {error_code(error)}",
+        detail=error_code(error) or type(error).__name__,
     )
 
 

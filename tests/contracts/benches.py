@@ -1,7 +1,7 @@
 """The adapters under test, each with what its contract suite needs beside the port itself."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import HTTPError
@@ -25,9 +25,11 @@ __all__ = [
     "SEEN_ADAPTERS",
     "SNAPSHOT_ADAPTERS",
     "Clock",
+    "Download",
     "ExportBench",
     "SeenBench",
     "SnapshotBench",
+    "download",
     "export_bench",
     "new_bucket",
     "new_table",
@@ -161,19 +163,30 @@ def s3_exports(aws: LocalAws) -> ExportBench:
 
     def fetch(store: ExportStore, export: Export) -> bytes | None:
         assert isinstance(store, S3Exports)
-        return _download(store.presigned(export))
+        found = download(store.presigned(export))
+        assert found.status in {200, 404}
+        return found.body if found.status == 200 else None
 
     return ExportBench(lambda: S3Exports(settings, "https://hayfork.example"), fetch, lambda: _keys(aws, settings))
 
 
-def _download(url: str) -> bytes | None:
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What came back for a URL: the status, the headers, and the body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def download(url: str) -> Download:
+    """A URL of a local server, fetched without keys."""
     try:
-        with urlopen(url, timeout=10) as response:  # noqa: S310  # a URL of the local server
-            body: bytes = response.read()
-            return body
+        with urlopen(url, timeout=10) as response:  # noqa: S310  # tests pass what the local server signed
+            return Download(response.status, dict(response.headers), response.read())
     except HTTPError as error:
         with error:
-            return None
+            return Download(error.code, dict(error.headers), error.read())
 
 
 def _keys(aws: LocalAws, settings: BucketSettings) -> list[str]:
