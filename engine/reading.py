@@ -113,9 +113,9 @@ def blocks_of(view: View, chosen: Sequence[int], matching: NDArray[np.bool_], co
     return blocks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Window:
-    """Places `first` to `end` of a thread's or conversation's rows."""
+    """Places `first` to `end` of a thread's or conversation's rows; the same by identity, as arrays have no one equality."""
 
     sequence: Rows
     first: int

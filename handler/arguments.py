@@ -111,8 +111,8 @@ def parse_arguments(tool: str, raw: Mapping[str, object], limits: Limits) -> Req
     """The request that `raw` asks of `tool`. `None` and an empty string count as left out.
 
     Raises:
-        BadInput: `unknown_tool`, `unknown_parameter`, `missing_parameter`, `bad_type`, `bad_value` or
-            `query_too_long`, each naming the parameter.
+        BadInput: `unknown_tool`, `unknown_parameter`, `missing_parameter`, `bad_type`, `bad_value`,
+            `too_many_values` or `query_too_long`, each naming the parameter.
     """
     spec = TOOLS.get(tool)
     if spec is None:
@@ -181,7 +181,7 @@ def _read(parameter: Parameter, value: object, limits: Limits) -> str | int | tu
     most = parameter.max_values or limits.query.filter_values
     if len(values) > most:
         raise BadInput(
-            "bad_value",
+            "too_many_values",
             f"{parameter.name} has {len(values)} values, {most} at most",
             next_step="leave some out, or split into several calls",
         )
@@ -213,11 +213,12 @@ def _string(parameter: Parameter, label: str, value: object, limits: Limits) -> 
             f"{label} has {len(value)} characters, {most} at most",
             next_step="copy a name or an id from a result",
         )
-    if parameter.choices and value not in parameter.choices:
-        close = get_close_matches(value.casefold(), parameter.choices, n=1, cutoff=0.6)
+    taken = parameter.choices or parameter.names
+    if taken and value not in taken:
+        close = get_close_matches(value.casefold(), taken, n=1, cutoff=0.6)
         raise BadInput(
             "bad_value",
-            f"{label} {quoted(value)} is none of {_listed(parameter.choices)}",
+            f"{label} {quoted(value)} is none of {_listed(taken)}",
             next_step=f"use {close[0]}" if close else "use one of these",
         )
     return value

@@ -41,8 +41,9 @@ class Parameter:
     """One parameter of a tool.
 
     `minimum` and `maximum` are inclusive and hold for integers, `max_values` for a list (`None`: the limit of
-    a filter). `is_query` marks strings in the query language.
-    A `default` of `None` means that leaving it out says nothing.
+    a filter). `is_query` marks strings in the query language. A `default` of `None` means that leaving it out
+    says nothing. `names` are the values taken where listing them in the schema would cost more bytes than it
+    saves calls.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Parameter:
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     max_values: int | None = None
     is_query: bool = False
     required: bool = False
@@ -94,6 +96,28 @@ FIELDS = Parameter(
     Type.STRINGS,
     'Fields to return besides id; ["headers"]: all but text. link, edited_at, score and attributes come '
     "only when named.",
+    names=(
+        "headers",
+        "id",
+        "sent_at",
+        "conversation",
+        "author",
+        "from_role",
+        "kind",
+        "to_role",
+        "status",
+        "thread",
+        "thread_size",
+        "copies",
+        "match",
+        "topic",
+        "text",
+        "truncated",
+        "link",
+        "edited_at",
+        "score",
+        "attributes",
+    ),
 )
 
 SESSION = Parameter("session", Type.STRING, "Handle from an earlier result; leave out to start a session.")

@@ -18,7 +18,7 @@ from engine.requests import (
     UnseenRequest,
 )
 from handler.arguments import parse_arguments
-from handler.tools.parameters import Type
+from handler.tools.parameters import FIELDS, Type
 from handler.tools.table import TOOLS
 
 LIMITS = Limits()
@@ -187,14 +187,19 @@ def test_defaults_of_the_table_are_those_of_the_requests() -> None:
             "bad_value: format 'xlsx' is none of jsonl, csv, parquet; use one of these",
         ),
         (
+            "open_thread",
+            {"message": "C1:1.1", "fields": ["text", "zzz"]},
+            f"bad_value: fields[1] 'zzz' is none of {', '.join(FIELDS.names)}; use one of these",
+        ),
+        (
             "count_messages",
             {"by": ["day", "week", "month"]},
-            "bad_value: by has 3 values, 2 at most; leave some out, or split into several calls",
+            "too_many_values: by has 3 values, 2 at most; leave some out, or split into several calls",
         ),
         (
             "search_messages",
             {"author": ["a"] * 101},
-            "bad_value: author has 101 values, 100 at most; leave some out, or split into several calls",
+            "too_many_values: author has 101 values, 100 at most; leave some out, or split into several calls",
         ),
         (
             "search_messages",
@@ -283,6 +288,6 @@ def test_a_bare_string_passes_for_a_list_everywhere() -> None:
         needed = {p.name: "C1:1.1" for p in tool.parameters if p.required}
         for parameter in tool.parameters:
             if parameter.type is Type.STRINGS:
-                value = parameter.choices[0] if parameter.choices else "x"
+                value = (*parameter.choices, *parameter.names, "x")[0]
                 bare = parse_arguments(name, needed | {parameter.name: value}, LIMITS)
                 assert bare == parse_arguments(name, needed | {parameter.name: [value]}, LIMITS)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.handler.running import VERSIONS, running
-from tests.handler.small_app import SmallApp
+from tests.handler.wired_app import wired_app
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -37,7 +37,7 @@ def node() -> list[str]:
 @pytest.fixture(scope="module")
 def outcomes(node: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Outcome]]:
     """What the suite found, by version."""
-    with running(SmallApp()) as port:
+    with running(wired_app(tmp_path_factory.mktemp("corpus"))) as port:
         yield {version: outcome(node, port, version, tmp_path_factory.mktemp(version)) for version in VERSIONS}
 
 

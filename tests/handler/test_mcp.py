@@ -342,6 +342,7 @@ def test_bad_arguments_are_a_short_error_in_every_version(port: int, version: st
         "bad_type",
         "bad_value",
         "query_too_long",
+        "too_many_values",
     }
 
 

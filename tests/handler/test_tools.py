@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from engine.render import ALL_FIELDS
 from engine.requests import Criteria, SearchRequest, ThreadRequest
-from handler.tools.parameters import FILTERS, READING, Parameter, Type
+from handler.tools.parameters import FIELDS, FILTERS, READING, Parameter, Type
 from handler.tools.schema import definitions
 from handler.tools.table import TOOLS
 
@@ -47,6 +48,10 @@ def test_parameters_stand_in_the_order_of_the_requests() -> None:
     assert [p.name for p in FILTERS] == [f.name for f in fields(Criteria)]
     assert [p.name for p in READING] == [f.name for f in fields(SearchRequest)][1:]
     assert [p.name for p in TOOLS["open_thread"].parameters] == [f.name for f in fields(ThreadRequest)]
+
+
+def test_the_fields_that_may_be_named_are_those_a_result_has() -> None:
+    assert FIELDS.names == ("headers", "id", *ALL_FIELDS)
 
 
 def test_all_four_annotations_are_explicit() -> None:

@@ -1,0 +1,48 @@
+"""The application as it is wired, over a small corpus in a folder."""
+
+import json
+from pathlib import Path
+
+from handler.app import App
+from handler.settings import Settings
+from handler.settings_table import CorpusSettings, ServerSettings, SourceSettings
+from handler.wiring import build_app
+
+__all__ = ["wired_app"]
+
+NOON = 1_480_507_200_000_000
+"""2016-11-30 12:00 UTC in microseconds."""
+
+
+def wired_app(folder: Path, *, structured: bool = False) -> App:
+    """An application with 120 messages of three authors in two conversations, refreshed once."""
+    rows = [
+        {
+            "conversation": "support" if n % 3 else "общий",
+            "message_id": str(n),
+            "sent_at": f"2016-{1 + n % 11:02}-07T10:{n % 60:02}:00Z",
+            "author_id": f"U{n % 3}",
+            "author": ("Zara", "Юрий", "花子")[n % 3],
+            "text": f'message {n}: docker "failed" with код {n * 7919}\nand a second line 日本語 🎉',
+        }
+        for n in range(120)
+    ]
+    table = folder / "messages.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    columns = {
+        "conversation_id": "conversation",
+        "conversation": "conversation",
+        "native_id": "message_id",
+        "sent_at": "sent_at",
+        "author_id": "author_id",
+        "author": "author",
+        "body": "text",
+    }
+    settings = Settings(
+        corpus=CorpusSettings(root=str(folder / "corpus")),
+        sources=(SourceSettings(format="jsonl", location=str(table), name="messages", columns=columns),),
+        server=ServerSettings(structured=structured),
+    )
+    app = build_app(settings, lambda: NOON)
+    app.refresh()
+    return app
