@@ -115,7 +115,7 @@ def blocks_of(view: View, chosen: Sequence[int], matching: NDArray[np.bool_], co
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Window:
-    """Places `first` to `end` of a thread's or conversation's rows; the same by identity, as arrays have no one equality."""
+    """Places `first` to `end` of a thread's or conversation's rows; the same by identity only."""
 
     sequence: Rows
     first: int
