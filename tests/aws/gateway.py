@@ -6,16 +6,18 @@ The events have the shape of those in tests/fixtures/events, which are also thos
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from infra.deploy.build_artifact import ROOT
 from tests.aws.runtime_api import Function
 
-__all__ = ["Kind", "event_of", "gateway"]
+__all__ = ["Kind", "event_of", "fetched", "gateway"]
 
 Kind = Literal["http-api", "function-url"]
 
@@ -47,6 +49,16 @@ def event_of(
         del event["body"]
         event["isBase64Encoded"] = False
     return event
+
+
+def fetched(url: str) -> tuple[int, bytes, Mapping[str, str]]:
+    """Status, body and headers of a plain GET."""
+    try:
+        with urlopen(url, timeout=30) as response:  # noqa: S310 - an address of a server of these tests
+            return response.status, response.read(), response.headers
+    except HTTPError as error:
+        with error:
+            return error.code, error.read(), error.headers
 
 
 @contextmanager

@@ -65,6 +65,7 @@ class Function:
         self.answers: queue.Queue[tuple[bool, bytes]] = queue.Queue()
         self.process: subprocess.Popen[bytes] | None = None
         self.log = Path()
+        self.address = ""
         self._lock = threading.Lock()
 
     def invoke(self, event: Any, timeout_seconds: float | None = None) -> Any:
@@ -162,6 +163,7 @@ def lambda_function(
     """
     function = Function(timeout_seconds, gate)
     server = _server(function)
+    function.address = f"127.0.0.1:{server.server_port}"
     serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     serving.start()
     with tempfile.TemporaryDirectory(prefix="hayfork-lambda-") as folder:
@@ -171,7 +173,7 @@ def lambda_function(
             "TZ": ":UTC",
             "PYTHONPATH": f"{artifact}{os.pathsep}{RUNTIME}",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{server.server_port}",
+            "AWS_LAMBDA_RUNTIME_API": function.address,
             "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start" if gate is not None else "on-demand",
             "AWS_LAMBDA_FUNCTION_NAME": "test",
             "AWS_LAMBDA_FUNCTION_VERSION": "1",

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Literal
@@ -16,7 +14,7 @@ from mcp_types import ResourceLink, TextContent
 
 from infra.deploy.build_artifact import ROOT
 from tests.aws.conftest import Deployment
-from tests.aws.gateway import Kind, event_of, gateway
+from tests.aws.gateway import Kind, event_of, fetched, gateway
 from tests.aws.runtime_api import Function
 
 pytestmark = [pytest.mark.aws, pytest.mark.slow]
@@ -110,18 +108,15 @@ def test_an_export_is_fetched_by_its_link_and_equals_what_is_counted(mcp: Functi
     assert link.startswith("https://hayfork.test/exports/")
     answer = mcp.invoke(event_of(kind, "GET", link.removeprefix("https://hayfork.test")))
     assert (answer["statusCode"], answer["headers"]["cache-control"]) == (302, "no-store")
-    with urllib.request.urlopen(answer["headers"]["location"]) as response:
-        body = response.read()
-        assert response.headers["Content-Disposition"] == 'attachment; filename="hayfork.jsonl"'
+    status, body, headers = fetched(answer["headers"]["location"])
+    assert (status, headers["Content-Disposition"]) == (200, 'attachment; filename="hayfork.jsonl"')
     rows = [json.loads(line) for line in body.splitlines()]
     found = called(mcp, "count_messages", {"query": "документаци OR couchdb"}, kind)["content"][0]["text"]
     assert len(rows) == counts(found)[0]
     assert f"{len(rows)} rows as jsonl, {len(body)} bytes" in text
     assert hashlib.sha256(body).hexdigest() in text
     assert [row["sent_at"] for row in rows] == sorted(row["sent_at"] for row in rows)
-    unsigned = answer["headers"]["location"].split("?")[0]
-    with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(unsigned)
+    assert fetched(answer["headers"]["location"].split("?")[0])[0] == 403
     assert link.rsplit("/", 1)[1] not in mcp.output()
 
 

@@ -1,0 +1,75 @@
+"""How a container starts: nothing before a snapshot that must not be in it, and no slower than its imports."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from tests.aws.conftest import Deployment
+from tests.aws.gateway import event_of
+from tests.aws.runtime_api import RUNTIME, RestoreGate, runtime_python
+from tests.aws.test_lambda_mcp import called, counts
+
+pytestmark = [pytest.mark.aws, pytest.mark.slow]
+
+WATCH = """
+import sys
+def watch(event, args):
+    if event == "socket.connect":
+        sys.stderr.write("connected {}:{}\\n".format(*args[1][:2]))
+sys.addaudithook(watch)
+"""
+
+
+def test_nothing_of_a_snapshot_holds_a_connection_and_the_restored_container_answers(deployment: Deployment) -> None:
+    gate = RestoreGate()
+    with deployment.run("McpFunction", gate=gate, preload=WATCH) as function:
+        assert gate.reached.wait(60)
+        connected = [line for line in function.output().splitlines() if line.startswith("connected")]
+        assert set(connected) == {f"connected {function.address}"}, "the Runtime API alone"
+        gate.open.set()
+        text = called(function, "count_messages", {"query": "docker"})["content"][0]["text"]
+        assert counts(text) == (275, 6)
+
+
+def test_a_snapshot_is_taken_without_credentials(deployment: Deployment) -> None:
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    environment = {k: v for k, v in deployment.environment("McpFunction").items() if k not in keys}
+    gate = RestoreGate()
+    with deployment.run("McpFunction", environment=environment, gate=gate) as function:
+        assert gate.reached.wait(60)
+
+
+def test_a_cold_start_is_little_more_than_its_imports(deployment: Deployment) -> None:
+    def cold() -> float:
+        started = time.perf_counter()
+        with deployment.run("McpFunction") as function:
+            called(function, "count_messages", {"query": "docker"})
+            return time.perf_counter() - started
+
+    def imports() -> float:
+        started = time.perf_counter()
+        environment = {"PATH": os.defpath, "PYTHONPATH": f"{deployment.artifact}{os.pathsep}{RUNTIME}"}
+        command = [runtime_python(), "-S", "-P", "-c", "import mcp, duckdb, boto3"]
+        subprocess.run(command, env=environment, cwd=deployment.artifact, check=True)
+        return time.perf_counter() - started
+
+    cold(), imports()  # the page cache is warm for both from here on
+    pairs = [(cold(), imports()) for _ in range(5)]
+    ratio = min(c for c, _ in pairs) / min(i for _, i in pairs)
+    assert ratio <= 1.5, pairs
+
+
+def test_the_way_through_gateway_event_and_protocol_takes_under_five_milliseconds(deployment: Deployment) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+    listing = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    with deployment.run("McpFunction") as function:
+        times = []
+        for sent in [body, listing] * 50:
+            event = event_of("http-api", body=sent)
+            started = time.perf_counter()
+            assert function.invoke(event)["statusCode"] == 200
+            times.append(time.perf_counter() - started)
+    assert sorted(times)[len(times) // 2] < 0.005
