@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import boto3
 from botocore.config import Config
@@ -61,25 +62,26 @@ class LocalAws:
 
     def s3(self) -> "S3Client":
         """A client of the tests' own, to make buckets and look past the adapters."""
-        return boto3.client(
-            "s3",
-            endpoint_url=self.s3_endpoint,
-            aws_access_key_id=self.key,
-            aws_secret_access_key=self.secret,
-            region_name=self.region,
-            config=_CONFIG,
-        )
+        client: S3Client = _client("s3", self.s3_endpoint)
+        return client
 
     def dynamodb(self) -> "DynamoDBClient":
         """Likewise for DynamoDB."""
-        return boto3.client(
-            "dynamodb",
-            endpoint_url=self.dynamodb_endpoint,
-            aws_access_key_id=self.key,
-            aws_secret_access_key=self.secret,
-            region_name=self.region,
-            config=_CONFIG,
-        )
+        client: DynamoDBClient = _client("dynamodb", self.dynamodb_endpoint)
+        return client
+
+
+@cache
+def _client(service: Literal["s3", "dynamodb"], endpoint: str) -> Any:
+    # One for all tests: making one takes longer than most of them.
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        aws_access_key_id=_KEY,
+        aws_secret_access_key=_SECRET,
+        region_name=_REGION,
+        config=_CONFIG,
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 
-from engine.errors import Refused, Unavailable
+from engine.errors import NotFound, Refused, Unavailable
 from infra import s3_snapshots
 from infra.aws import AwsSettings
 from infra.s3 import BucketSettings
@@ -303,6 +303,27 @@ def test_no_credentials_at_all_is_a_clear_error(settings: BucketSettings, monkey
         store.current()
     with duckdb.connect() as connection, pytest.raises(Unavailable):
         store.prepare(connection)
+
+
+def test_file_that_cannot_be_read_is_told_from_one_that_is_not_there(store: S3Snapshots, folder: Path) -> None:
+    store.publish(FIRST, folder, None)
+    for look in (store.read, store.sha256):
+        answer_instead(store._bucket.client, "GetObject", 403, DENIED)
+        with pytest.raises(Unavailable):
+            look(FIRST, "manifest.json")
+        with pytest.raises(NotFound):
+            look(FIRST, "none.json")
+
+
+def test_roll_back_with_an_unreadable_pointer_changes_nothing(store: S3Snapshots, folder: Path) -> None:
+    store.publish(FIRST, folder, None)
+    store.publish(SECOND, folder, FIRST)
+    client = store._bucket.client
+    # The manifest is read first; a fault set during a request is in force from the next one on.
+    before(client, "GetObject", lambda: answer_instead(client, "GetObject", 403, DENIED))
+    with pytest.raises(Unavailable):
+        store.point(FIRST, SECOND)
+    assert store.current() == SECOND
 
 
 @pytest.mark.parametrize(

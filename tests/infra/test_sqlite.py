@@ -80,6 +80,20 @@ def test_another_s_long_transaction_is_a_clear_error_after_the_wait(tmp_path: Pa
     store.close()
 
 
+def test_new_file_that_another_holds_is_waited_for_and_then_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "seen.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("CREATE TABLE theirs (x)")
+    other.execute("BEGIN EXCLUSIVE")
+    store = SqliteSeen(path, busy_seconds=0.05)
+    with pytest.raises(Unavailable) as caught:
+        store.claim(HANDLE, a_batch(1), FAR)
+    assert caught.value.detail == "OperationalError"
+    other.close()
+    assert store.claim(HANDLE, a_batch(1), FAR)
+    store.close()
+
+
 def test_forked_child_opens_its_own_connection(tmp_path: Path) -> None:
     store = SqliteSeen(tmp_path / "seen.sqlite")
     assert store.claim(HANDLE, a_batch(1), FAR)
