@@ -55,10 +55,10 @@ def fetched(url: str) -> tuple[int, bytes, Mapping[str, str]]:
     """Status, body and headers of a plain GET."""
     try:
         with urlopen(url, timeout=30) as response:  # noqa: S310 - an address of a server of these tests
-            return response.status, response.read(), response.headers
+            return response.status, response.read(), dict(response.headers)
     except HTTPError as error:
         with error:
-            return error.code, error.read(), error.headers
+            return error.code, error.read(), dict(error.headers)
 
 
 @contextmanager

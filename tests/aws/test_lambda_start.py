@@ -38,7 +38,7 @@ def test_a_snapshot_is_taken_without_credentials(deployment: Deployment) -> None
     keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
     environment = {k: v for k, v in deployment.environment("McpFunction").items() if k not in keys}
     gate = RestoreGate()
-    with deployment.run("McpFunction", environment=environment, gate=gate) as function:
+    with deployment.run("McpFunction", environment=environment, gate=gate):
         assert gate.reached.wait(60)
 
 

@@ -51,7 +51,7 @@ def test_a_refresh_holds_the_lock_for_as_long_as_it_may_run(app: LocalApp) -> No
 def test_a_refresh_gives_up_in_time_and_publishes_nothing(app: LocalApp) -> None:
     lock = HeldInMemory()
     left = iter([40.0, 19.9])
-    with pytest.raises(Unavailable, match="time ran out while .*; nothing was published"):
+    with pytest.raises(Unavailable, match=r"time ran out while .*; nothing was published"):
         refresh(app, lock, lambda: next(left), force=False)
     assert lock.asked == [40.0, "released"]
     assert refresh(app, lock, lambda: 900.0, force=False)["published"] is True

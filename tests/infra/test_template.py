@@ -1,0 +1,284 @@
+"""template.yaml held against the code, and against what no local server checks."""
+
+import json
+import re
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handler.settings import Settings
+from handler.settings_table import setting_rows
+from infra import dynamodb, dynamodb_lock
+from infra.deploy.build_artifact import ARCHITECTURES, PYTHON_VERSION, ROOT
+from tests.infra.template_reader import Template, load_template
+
+FUNCTIONS = ("McpFunction", "InvokeFunction", "RefreshFunction")
+ROLES = ("McpRole", "InvokeRole", "RefreshRole", "ScheduleRole")
+ENDPOINTS = tuple(product(("HttpApi", "FunctionUrl"), ("AWS_IAM", "NONE")))
+
+
+@pytest.fixture
+def template() -> Template:
+    return load_template()
+
+
+@pytest.fixture(params=ENDPOINTS, ids="-".join)
+def any_template(request: pytest.FixtureRequest) -> Template:
+    endpoint, authorization = request.param
+    return load_template(Endpoint=endpoint, Authorization=authorization)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_functions_environment_is_made_of_settings_and_they_accept_it(
+    template: Template, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environment = template.environment(function)
+    known = {row.variable for row in setting_rows() if row.variable} | {"HAYFORK_SOURCES"}
+    assert set(environment) <= known
+    monkeypatch.chdir(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, str(value).replace("<", "").replace(">", ""))
+    settings = Settings()
+    assert settings.corpus.root == "s3://CorpusBucket"
+    assert settings.aws.seen_table == "SeenTable"
+    if function == "RefreshFunction":
+        assert [source.location for source in settings.sources] == ["s3://SourceBucket/messages/"]
+
+
+def test_further_fields_of_the_source_come_through_a_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = '"roles":{"client":{"email_domain":["partner.example"]}},"workspace_url":"https://a.example"'
+    template = load_template({"SourceBucket": "b"}, SourceOptions=options)
+    monkeypatch.setenv("HAYFORK_SOURCES", template.environment("RefreshFunction")["HAYFORK_SOURCES"])
+    (source,) = Settings().sources
+    assert source.roles["client"].email_domain == ("partner.example",)
+    assert (source.workspace_url, source.location) == ("https://a.example", "s3://b/messages/")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_handler_can_be_imported_and_called(template: Template, function: str) -> None:
+    module, _, name = template.resources[function]["Properties"]["Handler"].rpartition(".")
+    assert callable(getattr(import_module(module), name))
+
+
+def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> None:
+    def keys(table: str) -> tuple[list[tuple[str, str]], dict[str, str], Any]:
+        properties = template.resources[table]["Properties"]
+        schema = [(key["AttributeName"], key["KeyType"]) for key in properties["KeySchema"]]
+        types = {each["AttributeName"]: each["AttributeType"] for each in properties["AttributeDefinitions"]}
+        return schema, types, properties["TimeToLiveSpecification"]
+
+    assert keys("SeenTable") == (
+        [(dynamodb.PARTITION_KEY, "HASH"), (dynamodb.SORT_KEY, "RANGE")],
+        {dynamodb.PARTITION_KEY: "S", dynamodb.SORT_KEY: "N"},
+        {"AttributeName": dynamodb.TTL_ATTRIBUTE, "Enabled": True},
+    )
+    assert keys("LockTable") == (
+        [(dynamodb_lock.KEY, "HASH")],
+        {dynamodb_lock.KEY: "S"},
+        {"AttributeName": dynamodb_lock.EXPIRY, "Enabled": True},
+    )
+
+
+@pytest.mark.parametrize("table", ["SeenTable", "LockTable"])
+def test_tables_are_on_demand_encrypted_and_recoverable(template: Template, table: str) -> None:
+    properties = template.resources[table]["Properties"]
+    assert properties["BillingMode"] == "PAY_PER_REQUEST"
+    assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert properties["SSESpecification"] == {"SSEEnabled": True}
+
+
+@pytest.mark.parametrize("bucket", ["SourceBucket", "CorpusBucket"])
+def test_buckets_are_private_encrypted_versioned_and_outlive_the_stack(template: Template, bucket: str) -> None:
+    resource = template.resources[bucket]
+    properties = resource["Properties"]
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert properties["PublicAccessBlockConfiguration"] == dict.fromkeys(
+        ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
+    )
+    assert properties["BucketEncryption"] == {
+        "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+    }
+    assert properties["OwnershipControls"] == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    assert properties["VersioningConfiguration"] == {"Status": "Enabled"}
+    rules = {rule["Id"]: rule for rule in properties["LifecycleConfiguration"]["Rules"]}
+    assert rules["what-was-replaced"] == {
+        "Id": "what-was-replaced",
+        "Status": "Enabled",
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+    }
+    exports = {"Id": "exports", "Status": "Enabled", "Prefix": "exports/", "ExpirationInDays": 7}
+    assert rules.get("exports") == (exports if bucket == "CorpusBucket" else None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "resource", "what"),
+    [
+        ("SourceBucketPolicy", "SourceBucket", "s3:*"),
+        ("CorpusBucketPolicy", "CorpusBucket", "s3:*"),
+        ("RefreshFailuresPolicy", "RefreshFailures", "sqs:*"),
+    ],
+)
+def test_what_is_not_sent_by_tls_is_refused(template: Template, policy: str, resource: str, what: str) -> None:
+    (statement,) = template.resources[policy]["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", what)
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    arn = f"<{resource}.Arn>"
+    assert statement["Resource"] in ([arn, f"{arn}/*"], arn)
+
+
+def test_every_log_group_ends_and_every_function_writes_to_its_own(any_template: Template) -> None:
+    groups = any_template.of_type("AWS::Logs::LogGroup")
+    assert {properties["RetentionInDays"] for properties in groups.values()} == {"30"}
+    used = [any_template.resources[f]["Properties"]["LoggingConfig"]["LogGroup"] for f in FUNCTIONS]
+    assert used == ["<McpLog>", "<InvokeLog>", "<RefreshLog>"]
+
+
+def test_no_statement_allows_more_than_can_be_named(any_template: Template) -> None:
+    for role in ROLES:
+        for statement in any_template.statements(role):
+            assert statement["Effect"] == "Allow"
+            for action in statement["Action"]:
+                assert re.fullmatch(r"[a-z0-9]+:[A-Za-z]+", action), (role, action)
+            for resource in statement["Resource"]:
+                assert re.match(r"<[A-Za-z]+\.Arn>", resource), (role, resource)
+    assert not any("ManagedPolicyArns" in r for r in any_template.of_type("AWS::IAM::Role").values())
+    assert not any("Policies" in f for f in any_template.of_type("AWS::Serverless::Function").values())
+
+
+def allowed(template: Template, role: str) -> dict[str, set[str]]:
+    """Resources of a role's statements, with the actions allowed on each."""
+    found: dict[str, set[str]] = {}
+    for statement in template.statements(role):
+        for resource in statement["Resource"]:
+            found.setdefault(resource, set()).update(statement["Action"])
+    return found
+
+
+def test_each_function_may_do_what_it_does_and_no_more(template: Template) -> None:
+    write = {"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"}
+    log = {"logs:CreateLogStream", "logs:PutLogEvents"}
+    answer = {
+        "<CorpusBucket.Arn>/CURRENT": {"s3:GetObject"},
+        "<CorpusBucket.Arn>/snapshots/*": {"s3:GetObject"},
+        "<CorpusBucket.Arn>/exports/*": write,
+        "<CorpusBucket.Arn>": {"s3:ListBucket"},
+        "<SeenTable.Arn>": {"dynamodb:Query", "dynamodb:PutItem", "dynamodb:GetItem"},
+    }
+    assert allowed(template, "McpRole") == {
+        **answer,
+        "<McpLog.Arn>": log,
+        "<InvokeFunction.Arn>:live": {"lambda:InvokeFunction"},
+    }
+    assert allowed(template, "InvokeRole") == {**answer, "<InvokeLog.Arn>": log}
+    assert allowed(template, "RefreshRole") == {
+        "<RefreshLog.Arn>": log,
+        "<SourceBucket.Arn>/messages/*": {"s3:GetObject"},
+        "<SourceBucket.Arn>": {"s3:ListBucket"},
+        "<CorpusBucket.Arn>": {"s3:ListBucket"},
+        "<CorpusBucket.Arn>/CURRENT": write,
+        "<CorpusBucket.Arn>/snapshots/*": write,
+        "<LockTable.Arn>": {"dynamodb:PutItem", "dynamodb:DeleteItem"},
+        "<RefreshFailures.Arn>": {"sqs:SendMessage"},
+    }
+    assert allowed(template, "ScheduleRole") == {
+        "<RefreshFunction.Arn>:live": {"lambda:InvokeFunction"},
+        "<RefreshFailures.Arn>": {"sqs:SendMessage"},
+    }
+
+
+@pytest.mark.parametrize("endpoint", ["HttpApi", "FunctionUrl"])
+def test_nothing_is_open_to_the_world_unless_asked_for(endpoint: str) -> None:
+    closed = load_template(Endpoint=endpoint)
+    routes = {r["RouteKey"]: r["AuthorizationType"] for r in closed.of_type("AWS::ApiGatewayV2::Route").values()}
+    urls = [url["AuthType"] for url in closed.of_type("AWS::Lambda::Url").values()]
+    if endpoint == "HttpApi":
+        # Whoever holds an export's link may follow it: its id is the key.
+        assert (routes, urls) == ({"ANY /mcp": "AWS_IAM", "GET /exports/{id}": "NONE"}, [])
+    else:
+        assert (routes, urls) == ({}, ["AWS_IAM"])
+    principals = [p["Principal"] for p in closed.of_type("AWS::Lambda::Permission").values()]
+    assert "*" not in principals
+    opened = load_template(Endpoint=endpoint, Authorization="NONE")
+    open_principals = [p["Principal"] for p in opened.of_type("AWS::Lambda::Permission").values()]
+    assert ("*" in open_principals) == (endpoint == "FunctionUrl")
+
+
+def test_api_url_and_schedule_call_the_alias(any_template: Template) -> None:
+    integrations = [i["IntegrationUri"] for i in any_template.of_type("AWS::ApiGatewayV2::Integration").values()]
+    assert all("/functions/<McpFunctionAliaslive>/invocations" in uri for uri in integrations)
+    assert all(url["Qualifier"] == "live" for url in any_template.of_type("AWS::Lambda::Url").values())
+    permissions = any_template.of_type("AWS::Lambda::Permission").values()
+    assert {p["FunctionName"] for p in permissions} <= {"<McpFunctionAliaslive>"}
+    (schedule,) = any_template.of_type("AWS::Scheduler::Schedule").values()
+    assert schedule["Target"]["Arn"] == "<RefreshFunctionAliaslive>"
+    environment = any_template.environment("McpFunction")
+    assert environment["HAYFORK_AWS_INVOKE_FUNCTION"] == "<InvokeFunctionAliaslive>"
+    for function in FUNCTIONS:
+        assert any_template.resources[function]["Properties"]["AutoPublishAlias"] == "live"
+
+
+def test_the_http_api_is_throttled_and_logs_no_path(template: Template) -> None:
+    stage = template.resources["HttpApiStage"]["Properties"]
+    assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": "20", "ThrottlingBurstLimit": "40"}
+    logged = json.loads(stage["AccessLogSettings"]["Format"])
+    assert {"route", "status", "ms"} <= set(logged)
+    assert not [v for v in logged.values() if "path" in v.lower() or "sourceIp" in v or "querystring" in v.lower()]
+
+
+def test_a_failed_refresh_is_tried_twice_more_and_then_kept(template: Template) -> None:
+    function = template.resources["RefreshFunction"]["Properties"]
+    assert function["EventInvokeConfig"]["MaximumRetryAttempts"] == 2
+    assert function["DeadLetterQueue"] == {"Type": "SQS", "TargetArn": "<RefreshFailures.Arn>"}
+    target = template.resources["RefreshSchedule"]["Properties"]["Target"]
+    assert target["RetryPolicy"]["MaximumRetryAttempts"] == 2
+    assert target["DeadLetterConfig"] == {"Arn": "<RefreshFailures.Arn>"}
+    assert template.resources["RefreshFailures"]["Properties"]["SqsManagedSseEnabled"] is True
+
+
+def test_the_rate_is_a_parameter() -> None:
+    schedule = load_template(RefreshRate="rate(5 minutes)").resources["RefreshSchedule"]["Properties"]
+    assert (schedule["ScheduleExpression"], schedule["State"]) == ("rate(5 minutes)", "ENABLED")
+
+
+def test_reserved_concurrency_is_off_by_default() -> None:
+    assert "ReservedConcurrentExecutions" not in load_template().resources["McpFunction"]["Properties"]
+    reserved = load_template(McpReservedConcurrency="5").resources["McpFunction"]["Properties"]
+    assert reserved["ReservedConcurrentExecutions"] == "5"
+
+
+def test_functions_run_on_the_python_and_the_architectures_the_artifact_is_built_for(template: Template) -> None:
+    assert set(template.raw["Parameters"]["Architecture"]["AllowedValues"]) == set(ARCHITECTURES)
+    for architecture in ARCHITECTURES:
+        for_it = load_template(Architecture=architecture)
+        for function in FUNCTIONS:
+            resource = for_it.resources[function]
+            assert resource["Properties"]["Runtime"] == f"python{PYTHON_VERSION}"
+            assert resource["Properties"]["Architectures"] == [architecture]
+            makefile = ROOT / resource["Metadata"]["ContextPath"] / "Makefile"
+            assert f"ARCHITECTURE := {architecture}\n" in makefile.read_text("utf-8")
+    targets = (ROOT / "infra/deploy/Makefile").read_text("utf-8")
+    assert all(f"build-{function}" in targets for function in FUNCTIONS)
+
+
+def test_snapstart_is_only_where_storage_allows_it(template: Template) -> None:
+    functions = {name: template.resources[name]["Properties"] for name in FUNCTIONS}
+    assert functions["McpFunction"]["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    assert "EphemeralStorage" not in functions["McpFunction"]
+    assert functions["RefreshFunction"]["EphemeralStorage"] == {"Size": "4096"}
+    assert not [name for name in FUNCTIONS[1:] if "SnapStart" in functions[name]]
+
+
+@pytest.mark.parametrize(("endpoint", "service"), [("HttpApi", "execute-api"), ("FunctionUrl", "lambda")])
+def test_the_client_configuration_can_be_pasted(endpoint: str, service: str) -> None:
+    template = load_template({"McpUrl.FunctionUrl": "https://abc.lambda-url.us-east-1.on.aws/"}, Endpoint=endpoint)
+    outputs = {name: template.value(o)["Value"] for name, o in template.raw["Outputs"].items()}
+    server = json.loads(outputs["ClientConfiguration"])["mcpServers"]["hayfork"]
+    arguments = server["args"]
+    assert server["command"] == "uvx"
+    assert arguments[1] == outputs["McpEndpoint"]
+    assert arguments[1].endswith("/mcp")
+    assert arguments[arguments.index("--service") + 1] == service
