@@ -73,9 +73,7 @@ def test_files_are_copied_where_links_cannot_be(tmp_path: Path, monkeypatch: pyt
     assert store.read(FIRST, "0000/text.parquet") == b"text"
 
 
-def test_disk_that_fails_at_the_last_step_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_disk_that_fails_at_the_last_step_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalSnapshots(tmp_path / "root")
     store.publish(FIRST, a_folder(tmp_path), None)
 
