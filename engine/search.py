@@ -163,7 +163,10 @@ def _page(head: _Head, request: SearchRequest, hits: Hits, ranking: Ranking, poo
     chosen = ranking.rows[: request.limit].tolist()
     copies = dict(zip(chosen, ranking.copies.tolist(), strict=False))
     scores = dict(zip(chosen, ranking.scores.tolist(), strict=False))
-    blocks = blocks_of(view, chosen, hits.mask, request.context)
+    # A neighbour that was seen before is no match of this page: it stands there for its hit's sake.
+    matching = np.zeros(view.corpus.rows, dtype=bool)
+    matching[pool] = True
+    blocks = blocks_of(view, chosen, matching, request.context)
     texts.load(row for block in blocks for row in block.rows)
     path = hits.path if hits.occurrences else None
 
@@ -229,7 +232,7 @@ def _accounted(
     picked = [row for row in chosen if row in set(displayed)]
     groups = [row for row in picked if copies[row]]
     rest = hits.mask.copy()
-    rest[displayed] = False
+    rest[[row for block in taken for row in block.hits]] = False
     copied = np.zeros_like(rest)
     copied[pool] = np.isin(view.narrow.copy[pool], view.narrow.copy[groups])
     copied &= rest
