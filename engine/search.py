@@ -54,7 +54,7 @@ class _Page:
     """What fits, before it is known which batch it is.
 
     `shown`, `copies`, `left_out` and `seen` are counts of hits. `picked` are the rows chosen for the page,
-    `around` what else is displayed, `groups` those picked that stand for copies.
+    `around` what else is displayed (of it `neighbours` are no hits), `groups` those picked that stand for copies.
     """
 
     lines: tuple[str, ...] = ()
@@ -62,6 +62,7 @@ class _Page:
     shown: int = 0
     picked: tuple[int, ...] = ()
     around: tuple[int, ...] = ()
+    neighbours: int = 0
     groups: tuple[int, ...] = ()
     copies: int = 0
     left_out: int = 0
@@ -243,6 +244,7 @@ def _accounted(
         shown=sum(len(block.hits) for block in taken),
         picked=tuple(picked),
         around=tuple(row for row in displayed if row not in set(picked)),
+        neighbours=sum(len(block.rows) - len(block.hits) for block in taken),
         groups=tuple(groups),
         copies=int(np.count_nonzero(copied)),
         left_out=int(np.count_nonzero(rest & ~copied & ~earlier)),
@@ -256,7 +258,7 @@ def _widest(hits: Hits) -> _Page:
     """A page whose every number is as long as it can get."""
     every = hits.found.messages
     note = "texts cut to 1000 characters to fit; 50 messages of this batch are gone; " + UNRECORDED
-    return _Page(shown=every, around=(0,) * 500, copies=every, left_out=every, seen=every, by_size=True, notes=(note,))
+    return _Page(shown=every, neighbours=500, copies=every, left_out=every, seen=every, by_size=True, notes=(note,))
 
 
 def _repeat(head: _Head, request: UnseenRequest, hits: Hits, session: Session, batch: Batch) -> Answer:
@@ -324,7 +326,7 @@ def _shown_line(page: _Page, handle: str | None, batch: int, *, repeated: bool) 
     left = f"left out {page.left_out}"
     if page.left_out:
         left += " by size (unseen_messages)" if page.by_size else " (unseen_messages)"
-    around = f" and {len(page.around)} around" if page.around else ""
+    around = f" and {page.neighbours} around" if page.neighbours else ""
     line = f"shown {page.shown}{around}, {left}, seen before {page.seen}, copies {page.copies}"
     if handle is not None:
         line += f" | session {handle}" + (f" batch {batch}" if batch else "")
