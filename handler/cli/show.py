@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from handler.wire import compact
-
 __all__ = ["show_answer", "show_facts"]
 
 _HEAD = ("searched", "found", "shown", "left_out", "copies", "repeated", "session", "batch", "notes", "hints")
@@ -187,11 +185,13 @@ def _said(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    if isinstance(value, Mapping) and not any(isinstance(v, Mapping | list) for v in value.values()):
-        return ", ".join(f"{name} {_said(v)}" for name, v in value.items())
-    if isinstance(value, list | tuple) and not any(isinstance(v, Mapping | list) for v in value):
-        return ", ".join(_said(v) for v in value)
-    return compact(value).decode()
+    if isinstance(value, Mapping):
+        nested = any(isinstance(part, Mapping | list) for part in value.values())
+        return ("; " if nested else ", ").join(f"{name} {_said(part)}" for name, part in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(part, Mapping | list) for part in value)
+        return ("\n" if nested else ", ").join(_said(part) for part in value) or "none"
+    return str(value)
 
 
 def _plain(text: str, style: str = "") -> Text:

@@ -59,7 +59,7 @@ COUNT: dict[str, Any] = {
     "table": {"columns": ["author", "messages"], "rows": [["Ann", 4]], "left_out": 12},
     "hints": {"without": {"after": 195}},
     "notes": ["'or' in lower case is searched as a word"],
-    "future": {"part": [1]},
+    "future": {"part": [1], "empty": {}, "sure": False, "ratio": 0.5, "rows": [{"a": 1}, {"a": 2}]},
 }
 
 SEARCH: dict[str, Any] = {
@@ -195,7 +195,7 @@ def test_every_option_arrives_as_the_parameter_it_names(command: str) -> None:
     for parameter in tool.parameters:
         if parameter.name == "export":
             continue  # stands alone
-        value = str(parameter.maximum or 7) if parameter.type is Type.INTEGER else "x"
+        value = str(parameter.maximum or 7) if parameter.type is Type.INTEGER else "id"
         value = parameter.choices[-1] if parameter.choices else value
         spelled = [] if parameter.name in ("query", "message") else [option_of(parameter.name)]
         repeated = 2 if parameter.type is Type.STRINGS else 1
@@ -253,11 +253,11 @@ def test_a_count_is_shown_as_tables(capsys: pytest.CaptureFixture[str]) -> None:
         "from role",
         "client 1,000",
         "2 more 7",
-        'term docker {"messages":275,"words":{"docker":219,"dockerhub":10}}',
+        "term docker messages 275; words docker 219, dockerhub 10",
         "author messages",
         "Ann 4",
         "left out 12",
-        'future {"part":[1]}',
+        "future part 1; empty none; sure no; ratio 0.5; rows a 1",
     ):
         assert part in shown
 
@@ -529,3 +529,56 @@ def test_a_reader_that_has_read_enough_is_no_error() -> None:
             check=False,
         )
     assert done.stderr == ""
+
+
+FABRIC = """
+[corpus]
+root = "data"
+[server]
+port = {port}
+[[sources]]
+format = "slack"
+location = "{location}"
+[sources.roles]
+client = {{ email_domain = ["partner.example"] }}
+teammate = {{ email_domain = ["fabric.example"] }}
+"""
+
+
+def test_a_real_export_is_refreshed_counted_read_and_examined(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    fixtures = Path(__file__).parents[1] / "fixtures"
+    config = tmp_path / "fabric.toml"
+    text = FABRIC.format(location=fixtures / "slack-export-fabric.zip", port=free_port())
+    config.write_text(text, "utf-8")
+
+    def told(*arguments: str) -> Any:
+        assert main(["--config", str(config), *arguments, "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert (out.count("\n"), err) == (1, "")
+        return json.loads(out)
+
+    report = told("refresh")
+    assert (report["published"], report["messages"]) == (True, 15_000)
+    assert told("refresh")["published"] is False
+    assert told("count")["found"]["messages"] == 13_977
+    case = json.loads((fixtures / "cases-fabric.jsonl").read_text("utf-8").splitlines()[0])
+    for extra in ((), ("--brute",)):
+        found = told("count", case["query"], *extra)["found"]
+        assert {n: found[n] for n in ("messages", "threads", "conversations")} == {
+            n: case[n] for n in ("messages", "threads", "conversations")
+        }
+    asked = ("count", "docker compose", "--from-role", "client", "--after", "2016-09-01")
+    assert told(*asked)["found"]["messages"] == 23
+    page = told("search", "docker.sock", "--limit", "1")
+    more = told("unseen", "docker.sock", "--limit", "1", "--session", page["session"])
+    (shown,), (unseen,) = page["messages"], more["messages"]
+    assert shown["id"] != unseen["id"]
+    talk = told("thread", shown["id"], "--session", page["session"])
+    assert shown["id"] in [message["id"] for message in talk["messages"]]
+    exported = told("export", "docker.sock")
+    assert len(Path(exported["link"]).read_bytes().splitlines()) == exported["rows"] == 11
+    assert main(["--config", str(config), "verify"]) == 0
+    capsys.readouterr()
+    assert [finding for finding in told("doctor") if not finding["ok"]] == []
