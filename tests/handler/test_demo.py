@@ -1,5 +1,6 @@
 """The demonstration, as a person sees it: the real server, the official client, a small corpus."""
 
+import json
 import re
 import signal
 import socket
@@ -7,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp_types import TextContent
 
 from handler.cli import main
 from handler.demo import prepare
@@ -50,6 +54,22 @@ def test_the_demo_finds_its_answers_and_ends_by_itself(
     assert ["what", "the", "agent", "saw,", "in", "6", "calls", f"{sum(sizes):,}"] in table
     for client in ("claude mcp add hayfork -- ", '"mcpServers"', '"servers"', "/mcp"):
         assert client in out
+
+
+def test_what_it_prints_for_clients_starts_the_server(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--messages", "1000", "--folder", str(corpus)]) == 0
+    out = capsys.readouterr().out
+    printed = out[out.index('{\n  "mcpServers"') :]
+    entry = json.JSONDecoder().raw_decode(printed)[0]["mcpServers"]["hayfork"]
+
+    async def count() -> str:
+        async with Client(StdioServerParameters(command=entry["command"], args=entry["args"])) as client:
+            result = await client.call_tool("count_messages", {"query": "OpenAI", "from_role": "client"})
+            (part,) = result.content
+            assert isinstance(part, TextContent)
+            return part.text
+
+    assert "found: 105 messages by " in anyio.run(count)
 
 
 def test_a_corpus_that_is_there_is_used_again(corpus: Path) -> None:
