@@ -69,9 +69,7 @@ class Settings(BaseSettings):
         """The limits in the engine's own type."""
         own = self.limits
         return Limits(
-            page=PageBudget(
-                page_bytes=own.page_bytes, count_bytes=own.count_bytes, structured=self.server.structured
-            ),
+            page=PageBudget(page_bytes=own.page_bytes, count_bytes=own.count_bytes, structured=self.server.structured),
             query=QueryLimits(
                 chars=own.query_chars,
                 terms=own.query_terms,
@@ -137,9 +135,7 @@ def _read(path: Path, *, required: bool) -> dict[str, Any] | None:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput("no_config", f"cannot read {quoted(path.name)}", detail=repr(error)) from None
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(
-            "bad_config", f"{quoted(path.name)} is not TOML: {error}", next_step="mend that line"
-        ) from None
+        raise BadInput("bad_config", f"{quoted(path.name)} is not TOML: {error}", next_step="mend that line") from None
 
 
 def _absolute(settings: Settings, file: Path | None) -> Settings:
@@ -153,9 +149,7 @@ def _absolute(settings: Settings, file: Path | None) -> Settings:
     resolved = settings.model_copy(
         update={
             "corpus": settings.corpus.model_copy(update={"root": absolute(settings.corpus.root)}),
-            "duckdb": settings.duckdb.model_copy(
-                update={"temp_folder": absolute(settings.duckdb.temp_folder)}
-            ),
+            "duckdb": settings.duckdb.model_copy(update={"temp_folder": absolute(settings.duckdb.temp_folder)}),
             "sources": tuple(
                 source.model_copy(
                     update={
@@ -180,9 +174,7 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = [row.variable for row in setting_rows() if row.variable] + ["HAYFORK_SOURCES", "HAYFORK_CONFIG"]
     for name in environ:
         if name.startswith(PREFIX) and name not in known:
-            raise BadInput(
-                "unknown_setting", f"no setting is called {quoted(name)}", next_step=_nearest(name, known)
-            )
+            raise BadInput("unknown_setting", f"no setting is called {quoted(name)}", next_step=_nearest(name, known))
 
 
 def _told(error: ValidationError) -> BadInput:

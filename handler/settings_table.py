@@ -95,9 +95,7 @@ class SourceSettings(_Section):
     """One `[[sources]]` block: a Slack export, or a table with a mapping of its columns."""
 
     format: Literal["slack", "jsonl", "csv", "parquet"] = _setting(..., "What the location holds.")
-    location: str = _setting(
-        ..., "A zip or folder of a Slack export; a file, folder or glob of a table.", min_length=1
-    )
+    location: str = _setting(..., "A zip or folder of a Slack export; a file, folder or glob of a table.", min_length=1)
     name: str = _setting("", "Short name in reports. Default: the last part of the location.", max_length=80)
     workspace_url: str = _setting(
         "",
@@ -118,18 +116,13 @@ class SourceSettings(_Section):
     @property
     def rules(self) -> dict[str, RoleRule]:
         """The role rules in the engine's own type, in the order of the configuration."""
-        return {
-            role: RoleRule(rule.email_domain, rule.user, rule.conversation)
-            for role, rule in self.roles.items()
-        }
+        return {role: RoleRule(rule.email_domain, rule.user, rule.conversation) for role, rule in self.roles.items()}
 
 
 class ServerSettings(_Section):
     """The HTTP server."""
 
-    host: str = _setting(
-        "127.0.0.1", "Address to listen on.", "Loopback: nothing else should reach a laptop."
-    )
+    host: str = _setting("127.0.0.1", "Address to listen on.", "Loopback: nothing else should reach a laptop.")
     port: int = _setting(8765, "Port to listen on; 0 takes a free one.", ge=0, le=65_535)
     allowed_hosts: Names = _setting(
         (), "Values of the Host header to accept beside loopback.", "Others are refused: DNS rebinding."
@@ -137,9 +130,7 @@ class ServerSettings(_Section):
     allowed_origins: Names = _setting(
         (), "Values of the Origin header to accept beside loopback.", "Others are refused: DNS rebinding."
     )
-    threads: int = _setting(
-        8, "Calls answered at once.", "More only wait for the same processor.", ge=1, le=64
-    )
+    threads: int = _setting(8, "Calls answered at once.", "More only wait for the same processor.", ge=1, le=64)
     max_body_bytes: int = _setting(
         1_048_576,
         "Largest request.",
@@ -205,12 +196,8 @@ class LimitSettings(_Section):
     page_bytes: int = _setting(
         16_384, "Largest result.", "A result an agent can afford: about 4,000 tokens.", ge=4_096, le=16_384
     )
-    count_bytes: int = _setting(
-        4_096, "Largest plain count.", "It is asked often and read whole.", ge=2_048, le=4_096
-    )
-    query_chars: int = _setting(
-        4_096, "Longest query, in characters.", "Beyond that it is a program.", ge=16, le=4_096
-    )
+    count_bytes: int = _setting(4_096, "Largest plain count.", "It is asked often and read whole.", ge=2_048, le=4_096)
+    query_chars: int = _setting(4_096, "Longest query, in characters.", "Beyond that it is a program.", ge=16, le=4_096)
     query_terms: int = _setting(256, "Most terms of a query.", "Each is looked up.", ge=1, le=256)
     query_levels: int = _setting(64, "Deepest nesting of a query.", "Parsing recurses.", ge=1, le=64)
     filter_values: int = _setting(100, "Most values of one filter.", "The head echoes them.", ge=1, le=100)

@@ -84,9 +84,7 @@ def test_the_environment_names_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert load_settings().corpus.name == "support"
 
 
-def test_the_environment_overrides_single_values_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_overrides_single_values_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAYFORK_CORPUS_NAME", "mail")
     monkeypatch.setenv("HAYFORK_SERVER_PORT", "0")
     monkeypatch.setenv("HAYFORK_SERVER_STRUCTURED", "true")
@@ -168,9 +166,7 @@ def test_what_is_not_toml_is_told_with_its_line(tmp_path: Path) -> None:
 def test_a_named_file_must_exist_and_be_readable(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         load_settings(Path("missing.toml"))
-    assert caught.value.to_text() == (
-        "no_config: no configuration at 'missing.toml'; name a file that exists"
-    )
+    assert caught.value.to_text() == ("no_config: no configuration at 'missing.toml'; name a file that exists")
     with pytest.raises(BadInput) as caught:
         load_settings(tmp_path)
     assert caught.value.code == "no_config"

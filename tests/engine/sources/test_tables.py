@@ -75,9 +75,7 @@ def write(path: Path, rows: Iterable[Mapping[str, str]]) -> Path:
         with duckdb.connect(":memory:") as connection:
             connection.execute(f"CREATE TABLE t ({quoted})")
             marks = ", ".join("?" for _ in names)
-            connection.executemany(
-                f"INSERT INTO t VALUES ({marks})", [[r[n] or None for n in names] for r in listed]
-            )
+            connection.executemany(f"INSERT INTO t VALUES ({marks})", [[r[n] or None for n in names] for r in listed])
             connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
     return path
 
