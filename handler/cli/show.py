@@ -70,7 +70,7 @@ def _show_head(console: Console, answer: Mapping[str, Any]) -> None:
 
 
 def _scope(searched: Mapping[str, Any]) -> Text:
-    line = Text("searched ", "dim") + _plain(searched.get("query") or "everything", "bold")
+    line = _joined(Text("searched ", "dim"), _plain(searched.get("query") or "everything", "bold"))
     for name, value in searched.get("filters", {}).items():
         line += _plain(f"; {name} {_said(value)}")
     for name, value in searched.items():
@@ -80,7 +80,7 @@ def _scope(searched: Mapping[str, Any]) -> Text:
 
 
 def _found(found: Mapping[str, Any]) -> Text:
-    line = Text("found ", "dim") + Text(f"{found.get('messages', 0):,} messages", "bold green")
+    line = _joined(Text("found ", "dim"), Text(f"{found.get('messages', 0):,} messages", "bold green"))
     for name in ("threads", "conversations", "authors"):
         if name in found:
             line += Text(f", {found[name]:,} {name}")
@@ -157,7 +157,7 @@ def _place(message: Mapping[str, Any]) -> Text:
 def _author(message: Mapping[str, Any]) -> Text:
     role = message.get("from_role", "")
     name = _plain(message.get("author", ""), "bold")
-    return name + _plain(f"\n{role}", _ROLE_STYLES.get(role, "")) if role else name
+    return _joined(name, _plain(f"\n{role}", _ROLE_STYLES.get(role, ""))) if role else name
 
 
 def _text(message: Mapping[str, Any]) -> Text:
@@ -192,6 +192,11 @@ def _said(value: Any) -> str:
         nested = any(isinstance(part, Mapping | list) for part in value)
         return ("\n" if nested else ", ").join(_said(part) for part in value) or "none"
     return str(value)
+
+
+def _joined(*parts: Text) -> Text:
+    """The parts in a row, each in its own style: added to one another they would take on the first one's."""
+    return Text().join(parts)
 
 
 def _plain(text: str, style: str = "") -> Text:

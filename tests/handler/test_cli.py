@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
 
 from engine.answer import Answer
 from engine.errors import BadInput, BrokenSnapshot, EngineError, NotFound, Unavailable
@@ -27,6 +28,7 @@ from handler.app import App
 from handler.cli.commands import command_line
 from handler.cli.entry import main
 from handler.cli.shell import LOCAL, Shell
+from handler.cli.show import show_answer
 from handler.cli.tool_commands import COMMANDS, option_of
 from handler.mcp_server import LOCAL_CALLER
 from handler.settings import Settings
@@ -582,3 +584,14 @@ def test_a_real_export_is_refreshed_counted_read_and_examined(
     assert main(["--config", str(config), "verify"]) == 0
     capsys.readouterr()
     assert [finding for finding in told("doctor") if not finding["ok"]] == []
+
+
+def test_on_a_terminal_each_part_has_its_own_colour() -> None:
+    console = Console(force_terminal=True, color_system="standard", highlight=False, width=160)
+    with console.capture() as captured:
+        show_answer(console, SEARCH)
+    out = captured.get()
+    assert "\x1b[2msearched \x1b[0m\x1b[1meverything\x1b[0m" in out
+    assert "\x1b[2mfound \x1b[0m\x1b[1;32m2 messages\x1b[0m" in out
+    assert "\x1b[1;30;43mдокументаци\x1b[0mя?" in out
+    assert "\x1b[32mclient" in out
