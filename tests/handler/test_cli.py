@@ -149,6 +149,8 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder, so that no file of the developer's is found, and no terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
     return tmp_path
 
 
@@ -587,7 +589,7 @@ def test_a_real_export_is_refreshed_counted_read_and_examined(
 
 
 def test_on_a_terminal_each_part_has_its_own_colour() -> None:
-    console = Console(force_terminal=True, color_system="standard", highlight=False, width=160)
+    console = Console(force_terminal=True, color_system="standard", no_color=False, highlight=False, width=160)
     with console.capture() as captured:
         show_answer(console, SEARCH)
     out = captured.get()
