@@ -22,21 +22,24 @@ from engine.pack import fits
 from engine.query.bind import bind
 from engine.query.tree import positive_terms
 from engine.render import (
+    WHOLE_ECHO,
+    Echo,
     Scope,
     bounded_notes,
-    clipped,
     counted,
+    distinct,
     found_line,
     found_object,
     hint_lines,
     inline,
     scope_line,
     scope_object,
+    shortened,
 )
 from engine.requests import CountRequest
 from engine.scan import inside_words
 from engine.tables import Table, tabulate
-from engine.text import fold
+from engine.text import fold, one_line
 from engine.times import bucketing, to_date
 
 __all__ = ["count"]
@@ -61,6 +64,10 @@ class _Rung:
     terms: int
     buckets: bool = True
     rows: int = 40
+    facets: bool = True
+    echo: Echo = WHOLE_ECHO
+    compared_chars: int = 300
+    notes_bytes: int = 1_200
 
 
 _LADDER = (
@@ -69,8 +76,9 @@ _LADDER = (
     _Rung(0.6, 32, 4, 4, rows=30),
     _Rung(0.4, 24, 3, 3, rows=20),
     _Rung(0.2, 16, 2, 2, rows=12),
-    _Rung(0.1, 12, 0, 0, rows=6),
-    _Rung(0.1, 12, 0, 0, buckets=False, rows=3),
+    _Rung(0.1, 12, 0, 0, rows=6, echo=Echo(120, 20, 2), compared_chars=60, notes_bytes=600),
+    _Rung(0.1, 12, 0, 0, buckets=False, rows=3, echo=Echo(60, 12, 1), compared_chars=30, notes_bytes=300),
+    _Rung(0.0, 8, 0, 0, buckets=False, rows=1, facets=False, echo=Echo(24, 8, 0), compared_chars=12, notes_bytes=0),
 )
 """Tried in order until one fits; the last one always does."""
 
@@ -230,18 +238,15 @@ def _dominance(hits: Hits) -> tuple[str, ...]:
 
 
 def _object(made: _Count, rung: _Rung) -> dict[str, Any]:
-    out: dict[str, Any] = {"searched": scope_object(made.scope), "found": found_object(made.hits.found)}
+    out: dict[str, Any] = {"searched": scope_object(made.scope, rung.echo), "found": found_object(made.hits.found)}
     if made.facts:
-        out["corpus"] = made.facts
+        out["corpus"] = _facts(made, rung)
     if made.compared:
-        out["compare"] = [{"query": each.query.meaning, **found_object(each.found)} for each in made.compared]
+        out["compare"] = [_compared(each, rung) for each in made.compared]
     if made.over_time is not None and rung.buckets:
         out["over_time"] = {"unit": made.over_time.columns[0], "rows": made.over_time.plain_rows()}
-    if made.facets:
-        out["top"] = {
-            facet.name: {clipped(value, rung.name_chars): number for value, number in _cut(facet, rung)}
-            for facet in made.facets
-        }
+    if made.facets and rung.facets:
+        out["top"] = {facet.name: dict(_cut(facet, rung)) for facet in made.facets}
         rest = {facet.name: left for facet in made.facets if (left := _rest(facet, rung))}
         if rest:
             out["rest"] = rest
@@ -253,26 +258,28 @@ def _object(made: _Count, rung: _Rung) -> dict[str, Any]:
         }
     if made.table is not None:
         out["table"] = made.table.cut(rung.rows, rung.name_chars).to_object()
-    if made.hints:
-        out["hints"] = made.hints
-    if made.notes:
-        out["notes"] = bounded_notes(made.notes)
+    hints = _hints(made, rung)
+    if hints:
+        out["hints"] = hints
+    notes = bounded_notes(made.notes, rung.notes_bytes)
+    if notes:
+        out["notes"] = notes
     return out
 
 
 def _text(made: _Count, rung: _Rung) -> str:
-    lines = [scope_line(made.scope), found_line(made.hits.found)]
-    lines += [made.facts_line] if made.facts_line else []
+    lines = [scope_line(made.scope, rung.echo), found_line(made.hits.found)]
+    lines += [made.facts_line] if made.facts_line and rung.facets else []
     lines += [
-        f"compare: {inline(each.query.meaning, 300)}: {counted(each.found.messages, 'message')}"
+        f"compare: {inline(each.query.meaning, rung.compared_chars)}: {counted(each.found.messages, 'message')}"
         f" by {counted(each.found.authors, 'author')}"
         for each in made.compared
     ]
     if made.over_time is not None and rung.buckets:
         rows = ", ".join(made.over_time.row_texts())
         lines.append(f"by {made.over_time.columns[0]}, matches/all: {rows}")
-    for facet in made.facets if made.hits.found.messages else ():
-        parts = [f"{inline(value, rung.name_chars)} {number}" for value, number in _cut(facet, rung)]
+    for facet in made.facets if made.hits.found.messages and rung.facets else ():
+        parts = [f"{one_line(value)} {number}" for value, number in _cut(facet, rung)]
         left = _rest(facet, rung)
         parts += [f"{left['values']} more with {left['messages']}"] if left else []
         lines.append(f"{facet.name}: {', '.join(parts)}")
@@ -283,14 +290,35 @@ def _text(made: _Count, rung: _Rung) -> str:
         )
     if made.table is not None:
         lines += made.table.cut(rung.rows, rung.name_chars).lines()
-    lines += hint_lines(made.hints)
-    lines += [f"note: {note}" for note in bounded_notes(made.notes)]
+    lines += hint_lines(_hints(made, rung))
+    lines += [f"note: {note}" for note in bounded_notes(made.notes, rung.notes_bytes)]
     return "\n".join(lines)
 
 
+def _facts(made: _Count, rung: _Rung) -> dict[str, Any]:
+    """The corpus in numbers; on the last rung without its values."""
+    if rung.facets:
+        return made.facts
+    return {name: value for name, value in made.facts.items() if not isinstance(value, dict)}
+
+
+def _compared(hits: Hits, rung: _Rung) -> dict[str, Any]:
+    """One further query: its meaning and counts; on the last rung how many messages alone."""
+    query = shortened(hits.query.meaning, rung.compared_chars)
+    found = found_object(hits.found)
+    return {"query": query, **(found if rung.facets else {"messages": found["messages"]})}
+
+
+def _hints(made: _Count, rung: _Rung) -> dict[str, Any]:
+    """The hints; without terms on the rungs that name none."""
+    return {name: value for name, value in made.hints.items() if name != "terms" or rung.terms}
+
+
 def _cut(facet: _Facet, rung: _Rung) -> Sequence[tuple[str, int]]:
-    most = dict(_FACETS)[facet.name]
-    return facet.top[: max(1, int(most * rung.share))]
+    """The largest values, their names shortened and each another."""
+    top = facet.top[: max(1, int(dict(_FACETS)[facet.name] * rung.share))]
+    names = distinct((value for value, _ in top), rung.name_chars)
+    return list(zip(names, (number for _, number in top), strict=True))
 
 
 def _rest(facet: _Facet, rung: _Rung) -> dict[str, int]:

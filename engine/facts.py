@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.render import clipped, counted, inline
+from engine.render import clipped, counted, distinct, inline
 from engine.snapshot.format import SCRIPTS
 from engine.text import display
 from engine.times import iso, to_date
@@ -18,6 +18,8 @@ __all__ = ["facts_line", "facts_object", "instructions"]
 
 _FACTS_BYTES = 600
 _CONVERSATIONS = 8
+_VALUES = 10
+_VALUE_CHARS = 30
 
 _RULES = """\
 - Turn the question into filters before words: who sent it is from_role or author, where is conversation, when is \
@@ -40,7 +42,8 @@ def _values(
 ) -> list[tuple[str, int]]:
     counts = np.bincount(column[mask] + 1, minlength=len(table) + 1)[1:].tolist()
     pairs = [(value, count) for (value, _), count in zip(table, counts, strict=True) if count]
-    return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
+    pairs = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:_VALUES]
+    return list(zip(distinct((value for value, _ in pairs), _VALUE_CHARS), (count for _, count in pairs), strict=True))
 
 
 def facts_object(view: View) -> dict[str, Any]:
@@ -49,12 +52,12 @@ def facts_object(view: View) -> dict[str, Any]:
     searchable = np.flatnonzero(view.searchable)
     out: dict[str, Any] = {
         "conversations": int(np.count_nonzero(np.bincount(narrow.conversation[searchable]))) if len(searchable) else 0,
-        "roles": dict(_values(manifest.roles, narrow.from_role, view.searchable)[:10]),
-        "kinds": dict(_values(manifest.kinds, narrow.kind, view.said)[:10]),
+        "roles": dict(_values(manifest.roles, narrow.from_role, view.searchable)),
+        "kinds": dict(_values(manifest.kinds, narrow.kind, view.said)),
     }
     statuses = _values(manifest.statuses, narrow.status, view.searchable)
     if statuses:
-        out["statuses"] = dict(statuses[:10])
+        out["statuses"] = dict(statuses)
     out["in_threads"] = int(np.count_nonzero(view.thread_sizes[narrow.thread[searchable]] > 1))
     bits = narrow.scripts[searchable]
     kana = bits & 2

@@ -17,12 +17,15 @@ from engine.times import iso, to_date, to_minute
 
 __all__ = [
     "ALL_FIELDS",
+    "WHOLE_ECHO",
+    "Echo",
     "Scope",
     "Shown",
     "bounded_notes",
     "chosen_fields",
     "clipped",
     "counted",
+    "distinct",
     "found_line",
     "found_object",
     "hint_lines",
@@ -31,6 +34,7 @@ __all__ = [
     "message_object",
     "scope_line",
     "scope_object",
+    "shortened",
 ]
 
 _DEFAULT = (
@@ -133,7 +137,7 @@ def message_line(
     """The text form: one line. `by_scan` marks a scan's hit among those of the index."""
     m = shown.message
     wanted = fields - hoisted
-    head = [f"[{m.message_id}]"]
+    head = [f"[{one_line(m.message_id)}]"]
     if "sent_at" in wanted:
         head.append(to_minute(m.sent_at))
     if "conversation" in wanted:
@@ -177,7 +181,7 @@ def _tail(shown: Shown, wanted: frozenset[str], *, by_scan: bool) -> str:
     if shown.copies and "copies" in wanted:
         tail += f" (+{shown.copies} {'copy' if shown.copies == 1 else 'copies'})"
     if shown.thread_size > 1 and "thread" in wanted:
-        tail += f" [thread {m.thread_id}, {shown.thread_size}]"
+        tail += f" [thread {one_line(m.thread_id)}, {shown.thread_size}]"
     if m.link and "link" in wanted:
         tail += f" {inline(m.link, _LONG_CHARS)}"
     if m.edited_at is not None and "edited_at" in wanted:
@@ -199,23 +203,48 @@ class Scope:
     by_scan: bool
 
 
-def scope_object(scope: Scope) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """How much of what was asked a result repeats: characters of the query and of a value, values of a filter."""
+
+    query_chars: int = 300
+    value_chars: int = 40
+    values: int = 3
+
+
+WHOLE_ECHO = Echo()
+"""What binding has bounded already."""
+
+
+def scope_object(scope: Scope, echo: Echo = WHOLE_ECHO) -> dict[str, Any]:
     """`searched` of the object form."""
     out: dict[str, Any] = {}
     if scope.query.meaning:
-        out["query"] = scope.query.meaning
+        out["query"] = shortened(scope.query.meaning, echo.query_chars)
     if scope.query.conditions:
-        out["filters"] = scope.query.filters()
+        out["filters"] = {name: _echoed(value, echo) for name, value in scope.query.filters().items()}
     if scope.hidden_activity is not None:
         out["not_searched"] = {"activity": scope.hidden_activity}
     out["as_of"] = iso(scope.as_of)
     return out
 
 
-def scope_line(scope: Scope) -> str:
+def _echoed(value: Any, echo: Echo) -> Any:
+    """A filter's values as far as they are repeated; an instant or a number is repeated whole."""
+    if not isinstance(value, list):
+        return value
+    kept = [shortened(each, echo.value_chars) for each in value[: echo.values]]
+    return kept if len(value) <= echo.values else [*kept, "…"]
+
+
+def scope_line(scope: Scope, echo: Echo = WHOLE_ECHO) -> str:
     """`searched: …`, the first line."""
-    parts = [scope.query.meaning] if scope.query.meaning else []
-    parts += [condition.echo() for condition in scope.query.conditions]
+    parts = [shortened(scope.query.meaning, echo.query_chars)] if scope.query.meaning else []
+    if echo == WHOLE_ECHO:
+        parts += [condition.echo() for condition in scope.query.conditions]
+    else:
+        filters = {name: _echoed(value, echo) for name, value in scope.query.filters().items()}
+        parts += [f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in filters.items()]
     aside = ["found by scan"] if scope.by_scan else []
     if scope.hidden_activity is not None:
         aside.append(f"activity not searched: {scope.hidden_activity} match")
@@ -265,9 +294,9 @@ def hint_lines(hints: Mapping[str, Any]) -> Iterable[str]:
         )
 
 
-def bounded_notes(notes: Iterable[str]) -> list[str]:
-    """Each note once, on one line, as many as fit into 1,200 bytes: notes explain a result, they do not replace it."""
-    room = 1_200
+def bounded_notes(notes: Iterable[str], most_bytes: int = 1_200) -> list[str]:
+    """Each note once, on one line, as many as fit into so many bytes: notes explain a result, no more."""
+    room = most_bytes
     out: list[str] = []
     for note in dict.fromkeys(notes):
         text = inline(note, 300)
@@ -280,8 +309,27 @@ def bounded_notes(notes: Iterable[str]) -> list[str]:
 
 def clipped(text: str, most: int = _NAME_CHARS) -> str:
     """A name as it is shown: displayed, and cut with `…` after so many characters."""
-    shown = display(text)
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
+    return shortened(display(text), most)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text cut with `…` after so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def distinct(names: Iterable[str], most: int = _NAME_CHARS) -> list[str]:
+    """Names as they are shown, each another: those that the cut made equal are told apart by a number."""
+    taken: set[str] = set()
+    out: list[str] = []
+    for name in names:
+        first = shown = clipped(name, most)
+        number = 1
+        while shown in taken:
+            number += 1
+            shown = f"{first} ({number})"
+        taken.add(shown)
+        out.append(shown)
+    return out
 
 
 def inline(text: str, most: int = _NAME_CHARS) -> str:

@@ -4,7 +4,7 @@ Decides what one page holds, what it says was left out, and what becomes of a lo
 always add up: found = shown + copies + left out + seen before.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from engine.render import (
     hint_lines,
     scope_line,
     scope_object,
+    shortened,
 )
 from engine.requests import SearchRequest, UnseenRequest
 from engine.seen import Session, digest, successor, unpacked
@@ -45,6 +46,8 @@ Rows = NDArray[np.int64]
 _WIDEST_BATCH = 10**9
 _HANDLE = "x" * 64
 """As wide as any handle: what the envelope reserves."""
+_INSIDE_CHARS = 300
+"""Longest line of the words that terms were found inside: beyond that it is a list, not a hint."""
 _SHORTEST_TEXT = 40
 """The smallest `text_limit`: below it an excerpt says nothing."""
 
@@ -188,9 +191,9 @@ def _page(head: _Head, request: SearchRequest, hits: Hits, ranking: Ranking, poo
             taken.append(block)
             continue
         if not taken:
-            kept, limit = _shortened(packer, texts, block, request.text_limit, shown, copies)
+            kept, note = _shortened(packer, texts, block, request.text_limit, shown, copies)
             taken.append(kept)
-            notes = (f"texts cut to {limit} characters to fit",)
+            notes = (note,)
         break
     return _accounted(hits, pool, seen, taken, chosen, copies, packer, notes)
 
@@ -202,19 +205,30 @@ def _shortened(
     limit: int,
     shown: Callable[[Block, int], list[Shown]],
     copies: Mapping[int, int],
-) -> tuple[Block, int]:
-    """Make the first block fit: shorter texts, then no neighbours, then the id and a text of 40 characters alone."""
+) -> tuple[Block, str]:
+    """Make the first block fit: shorter texts, then no neighbours, then the id and a text of 40 characters alone.
+
+    Returns what was kept, and the note that says what it cost.
+    """
     first = next(row for row in block.rows if row in copies)
     alone = Block((first,), frozenset((first,)))
     for candidate in (block, alone):
-        length = limit
-        while length > _SHORTEST_TEXT:
-            length = max(_SHORTEST_TEXT, length // 2)
+        for length in _lengths(limit):
             if packer.offer(texts.piece(shown(candidate, length), apart=False)):
-                return candidate, length
+                note = f"texts cut to {length} characters" if length < limit else "what stands around left out"
+                return candidate, f"{note} to fit"
     bare = texts.bare()
     packer.offer(bare.piece(shown(alone, _SHORTEST_TEXT), apart=False))
-    return alone, _SHORTEST_TEXT
+    return alone, f"texts cut to {_SHORTEST_TEXT} characters and all other fields left out to fit"
+
+
+def _lengths(limit: int) -> Iterator[int]:
+    """Lengths of a text to try: halved down to the shortest."""
+    length = limit
+    while length > _SHORTEST_TEXT:
+        yield length
+        length //= 2
+    yield _SHORTEST_TEXT
 
 
 def _accounted(
@@ -257,7 +271,10 @@ def _accounted(
 def _widest(hits: Hits) -> _Page:
     """A page whose every number is as long as it can get."""
     every = hits.found.messages
-    note = "texts cut to 1000 characters to fit; 50 messages of this batch are gone; " + UNRECORDED
+    note = (
+        "texts cut to 40 characters and all other fields left out to fit; 50 messages of this batch are gone; "
+        + UNRECORDED
+    )
     return _Page(shown=every, neighbours=500, copies=every, left_out=every, seen=every, by_size=True, notes=(note,))
 
 
@@ -307,7 +324,7 @@ def _forms(
         lines.append(_shown_line(page, handle, batch, repeated=repeated))
     elif handle is not None:
         lines.append(f"session {handle}")
-    lines += [head.inside] if head.inside else []
+    lines += [shortened(head.inside, _INSIDE_CHARS)] if head.inside else []
     lines += hint_lines(head.hints)
     lines += [f"note: {note}" for note in notes]
     return "\n".join([*lines, *page.lines]), out

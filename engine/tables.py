@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from engine.facets import Dimension
 from engine.hits import Hits
-from engine.render import clipped, inline
+from engine.render import clipped, distinct, inline
+from engine.text import one_line
 
 __all__ = ["Table", "tabulate"]
 
@@ -48,7 +49,7 @@ class Table:
         left = self.rows[: len(self.rows) - len(kept)] if self.in_order else self.rows[most:]
         return replace(
             self,
-            rows=tuple(replace(row, labels=tuple(clipped(label, name_chars) for label in row.labels)) for row in kept),
+            rows=_relabelled(kept, name_chars),
             compared=tuple(clipped(name, name_chars) for name in self.compared),
             rest=(self.rest[0] + len(left), self.rest[1] + sum(row.matches for row in left)),
         )
@@ -69,22 +70,36 @@ class Table:
 
     def row_texts(self) -> list[str]:
         """`2016-05 3/92` of each row; further queries follow as ` vs 4, 5`."""
-        return [
-            f"{', '.join(inline(label) for label in row.labels)} {row.matches}/{row.every}{_versus(row)}"
-            for row in self.rows
-        ]
+        return [f"{_joined(row.labels)} {row.matches}/{row.every}{_versus(row)}" for row in self.rows]
 
     def lines(self) -> list[str]:
         """A heading and one line per row."""
         versus = f", vs {', '.join(inline(name) for name in self.compared)}" if self.compared else ""
         lines = [f"by {' and '.join(self.columns)}, matches/all (authors){versus}:"]
+        # The dash, or an author called "note: …" would write a note.
         lines += [
-            f"{', '.join(inline(label) for label in row.labels)} {row.matches}/{row.every} ({row.people}){_versus(row)}"
-            for row in self.rows
+            f"- {_joined(row.labels)} {row.matches}/{row.every} ({row.people}){_versus(row)}" for row in self.rows
         ]
         if self.rest[0]:
             lines.append(f"{self.rest[0]} more with {self.rest[1]}")
         return lines
+
+
+def _joined(labels: Sequence[str]) -> str:
+    return ", ".join(one_line(label) for label in labels)
+
+
+def _relabelled(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
+    """Rows with shorter names: those of one dimension that the cut made equal are told apart."""
+    columns = []
+    for labels in zip(*(row.labels for row in rows), strict=True):
+        whole = list(dict.fromkeys(labels))
+        columns.append(dict(zip(whole, distinct(whole, most), strict=True)))
+
+    def renamed(row: Row) -> tuple[str, ...]:
+        return tuple(names[label] for names, label in zip(columns, row.labels, strict=True))
+
+    return tuple(replace(row, labels=renamed(row)) for row in rows)
 
 
 def _versus(row: Row) -> str:

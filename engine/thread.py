@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from engine.answer import Answer
 from engine.call import Call
-from engine.errors import BadInput, NotFound, quoted
+from engine.errors import BadInput, NotFound, Refused, quoted
 from engine.match import compile_tree
 from engine.model import Message
 from engine.pack import Packer, Piece
 from engine.reading import Texts
 from engine.record import UNRECORDED, record, session_for
-from engine.render import Shown, bounded_notes, chosen_fields, clipped, counted, message_line, message_object
+from engine.render import Shown, bounded_notes, chosen_fields, clipped, counted, inline, message_line, message_object
 from engine.requests import ThreadRequest
 from engine.seen import Session, digest
 from engine.snippet import Snippet, slice_text
-from engine.text import display
+from engine.text import display, one_line
 from engine.view import View
 
 __all__ = ["open_thread"]
@@ -31,6 +31,9 @@ __all__ = ["open_thread"]
 Rows = NDArray[np.int64]
 
 _HOISTED = frozenset({"conversation", "thread", "thread_size"})
+_LONG_FIELDS = frozenset({"attributes", "link"})
+_BARE = frozenset({"text", "truncated"})
+"""The least that can be shown of a message beside its id."""
 _SHORTEST_SLICE = 40
 """A slice of a long message is never cut below this: it must make progress."""
 
@@ -83,16 +86,36 @@ def open_thread(request: ThreadRequest, call: Call) -> Answer:
     rows = [_row(view, message_id) for message_id in dict.fromkeys(request.message)]
     if request.text_offset and len(rows) > 1:
         raise BadInput("bad_value", "text_offset goes with one message", next_step="open the long message alone")
-    talks = _talks(view, rows, request)
-    pages = _pages(talks, request, call, session)
+    pages, notes = _fitted(rows, request, call, session)
     shown = [row for page in pages for row in page.talk.asked]
     around = [row for page in pages for row in page.rows if row not in shown]
-    handle, number, notes = request.session, 0, [UNRECORDED]
+    handle, number = request.session, 0
     if session is not None:
         batch = record(call, session, digest(request), shown=shown, around=around)
         if batch is not None:
-            handle, number, notes = session.handle, batch.number, []
-    return Answer(*_forms(view, pages, handle, number, notes))
+            handle, number = session.handle, batch.number
+    return Answer(*_forms(view, pages, handle, number, [*notes, *([] if number else [UNRECORDED])]))
+
+
+def _fitted(
+    rows: Sequence[int], request: ThreadRequest, call: Call, session: Session | None
+) -> tuple[list[_Page], tuple[str, ...]]:
+    """The pages, and notes on what was left out of the messages asked for so that they fit."""
+    fields = chosen_fields(request.fields)
+    fields = fields | {"link"} if request.fields is None else fields
+    attempts = [
+        (rows, fields, ()),
+        (rows, fields - _LONG_FIELDS, (f"{' and '.join(sorted(_LONG_FIELDS))} left out to fit",)),
+        (rows, _BARE, ("all fields but the text left out to fit",)),
+    ]
+    for many in range(len(rows) - 1, 0, -1):
+        left = f"{counted(len(rows) - many, 'message')} asked for did not fit: open the last ones in another call"
+        attempts.append((rows[:many], _BARE, ("all fields but the text left out to fit", left)))
+    for some, own, notes in attempts:
+        pages = _pages(_talks(call.view, some, request), request, call, session, own, notes)
+        if pages is not None:
+            return pages, notes
+    raise Refused("page_too_small", "not even one message fits a page", next_step="raise limits.page_bytes")
 
 
 def _row(view: View, message_id: str) -> int:
@@ -139,17 +162,26 @@ def _sequence(view: View, row: int, kind: str) -> tuple[str, Rows]:
     return kind, rows
 
 
-def _pages(talks: Sequence[_Talk], request: ThreadRequest, call: Call, session: Session | None) -> list[_Page]:
-    """Fill the room: each talk an equal part of it, what one does not need goes to the next."""
+def _pages(
+    talks: Sequence[_Talk],
+    request: ThreadRequest,
+    call: Call,
+    session: Session | None,
+    asked_fields: frozenset[str],
+    notes: Sequence[str],
+) -> list[_Page] | None:
+    """Fill the room: each talk an equal part of it, what one does not need goes to the next.
+
+    The messages asked for have `asked_fields`; `None` when one of them does not fit.
+    """
     view = call.view
     texts = Texts(view, compile_tree(None), chosen_fields(request.fields))
     texts.load(row for talk in talks for row in talk.sequence[talk.first : talk.end].tolist())
     seen = _seen(view, session, [row for talk in talks for row in talk.near_first()])
     widest = [_Page(talk, {}) for talk in talks]
-    text, envelope = _forms(view, widest, "x" * 64, 10**9, [UNRECORDED], reserve=True)
+    text, envelope = _forms(view, widest, "x" * 64, 10**9, [*notes, UNRECORDED], reserve=True)
     packer = Packer(view.limits.page, view.limits.page.page, text, envelope)
     fields = chosen_fields(request.fields)
-    asked_fields = fields | {"link"} if request.fields is None else fields
     pages = []
     for number, talk in enumerate(talks):
         share = packer.left() // (len(talks) - number)
@@ -157,7 +189,10 @@ def _pages(talks: Sequence[_Talk], request: ThreadRequest, call: Call, session: 
         pieces: dict[int, Piece] = {}
         part = share // len(talk.asked)
         for row in talk.asked:
-            pieces[row] = _whole(packer, texts.message(row), request.text_offset, view, asked_fields, part)
+            whole = _whole(packer, texts.message(row), request.text_offset, view, asked_fields, part)
+            if whole is None:
+                return None
+            pieces[row] = whole
         stopped: set[bool] = set()
         places = {int(row): place for place, row in enumerate(talk.sequence.tolist())}
         for row in talk.near_first():
@@ -181,8 +216,13 @@ def _seen(view: View, session: Session | None, rows: Sequence[int]) -> set[int]:
     return {row for row, was in zip(rows, mask.tolist(), strict=True) if was}
 
 
-def _whole(packer: Packer, message: Message, offset: int, view: View, fields: frozenset[str], share: int) -> Piece:
-    """The message asked for: whole, or the longest slice from `offset` on that fits its share of the room."""
+def _whole(
+    packer: Packer, message: Message, offset: int, view: View, fields: frozenset[str], share: int
+) -> Piece | None:
+    """The message asked for: whole, or the longest slice from `offset` on that fits its share of the room.
+
+    `None` when not even the shortest slice fits.
+    """
     if offset and offset >= len(message.body):
         raise BadInput(
             "bad_value",
@@ -205,8 +245,7 @@ def _whole(packer: Packer, message: Message, offset: int, view: View, fields: fr
         if packer.offer(piece, share=share):
             return piece
         if length <= _SHORTEST_SLICE:
-            packer.offer(piece)
-            return piece
+            return piece if packer.offer(piece) else None
         length = max(_SHORTEST_SLICE, length // 2)
 
 
@@ -254,10 +293,10 @@ def _head(view: View, page: _Page, *, reserve: bool) -> tuple[list[str], dict[st
     size = int(view.thread_sizes[view.narrow.thread[message.row]])
     total = len(page.talk.sequence)
     shown, earlier, later = (total, total, total) if reserve else (len(page.pieces), *page.left_out())
-    head: dict[str, Any] = {"view": page.talk.kind, "conversation": clipped(display(message.conversation))}
-    line = f"view: {page.talk.kind} in #{clipped(display(message.conversation))}"
+    head: dict[str, Any] = {"view": page.talk.kind, "conversation": clipped(message.conversation)}
+    line = f"view: {page.talk.kind} in #{inline(message.conversation)}"
     if size > 1 and page.talk.kind == "thread":
         head |= {"thread": message.thread_id, "thread_size": size}
-        line += f", thread {message.thread_id} of {counted(size, 'message')}"
+        line += f", thread {one_line(message.thread_id)} of {counted(size, 'message')}"
     head |= {"shown": shown, "left_out": {"earlier": earlier, "later": later}}
     return [line + " (times UTC)", f"shown {shown}, left out earlier {earlier}, later {later}"], head
