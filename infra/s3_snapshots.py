@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
+from math import ceil
 from pathlib import Path
 from secrets import SystemRandom
 from typing import cast
@@ -71,14 +72,14 @@ CREATE OR REPLACE TEMPORARY SECRET hayfork (
 """
 
 _SETTINGS = (
+    # Each for the whole instance: a plain SET is the connection's own, and statements run on cursors of it.
     # An HTTP API hangs up after 30 seconds: two tries of five leave time for an answer that says so.
-    "SET http_timeout = 5",
-    "SET http_retries = 1",
+    "SET GLOBAL http_retries = 1",
     # Only the secret made here, never keys that DuckDB finds by itself.
-    "SET enable_global_s3_configuration = false",
+    "SET GLOBAL enable_global_s3_configuration = false",
     # Names of files are names: no globs, no parameters in them.
-    "SET s3_url_compatibility_mode = true",
-    "SET enable_server_cert_verification = true",
+    "SET GLOBAL s3_url_compatibility_mode = true",
+    "SET GLOBAL enable_server_cert_verification = true",
 )
 
 
@@ -146,7 +147,8 @@ class S3Snapshots:
         load_httpfs(reader)
         for setting in _SETTINGS:
             reader.execute(setting)
-        reader.execute("SET ca_cert_file = ?", [self._bucket.aws.certificates()])
+        reader.execute("SET GLOBAL http_timeout = ?", [max(1, ceil(self._bucket.settings.aws.timeout_seconds))])
+        reader.execute("SET GLOBAL ca_cert_file = ?", [self._bucket.aws.certificates()])
         self.renew(reader)
 
     def renew(self, connection: object) -> None:
