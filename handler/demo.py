@@ -105,7 +105,7 @@ class _Told:
 async def _converse(address: str, console: Console) -> _Told:
     told = _Told()
     async with Client(address) as client:
-        console.print(Text(client.instructions or "", "dim"))
+        console.print(Text(client.instructions or "", "dim"), soft_wrap=True)
 
         async def call(tool: str, why: str, **arguments: object) -> str:
             result = await client.call_tool(tool, arguments)
@@ -113,7 +113,7 @@ async def _converse(address: str, console: Console) -> _Told:
             told.calls.append((tool, size))
             console.print()
             console.print(Text.assemble(("▶ ", "green"), (tool, "bold green"), f"  {why}"))
-            console.print(Text(compact(arguments).decode(), "cyan"))
+            console.print(Text(compact(arguments).decode(), "cyan"), soft_wrap=True)
             _show_result(console, text, size)
             if result.is_error:
                 raise Unavailable("demo_failed", f"{tool} answered with an error", detail=text)
@@ -157,7 +157,7 @@ def _exported(text: str) -> Path | None:
 def _show_result(console: Console, text: str, size: int) -> None:
     lines = text.splitlines()
     for line in lines[:_LINES_PRINTED]:
-        console.print(_marked(line))
+        console.print(_marked(line), soft_wrap=True)  # lines as the model reads them
     left = f"{len(lines) - _LINES_PRINTED} more lines; " if len(lines) > _LINES_PRINTED else ""
     console.print(Text(f"{left}{size:,} bytes", "dim"))
 
