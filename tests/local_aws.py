@@ -62,23 +62,23 @@ class LocalAws:
 
     def s3(self) -> "S3Client":
         """A client of the tests' own, to make buckets and look past the adapters."""
-        client: S3Client = _client("s3", self.s3_endpoint)
+        client: S3Client = _client("s3", self.s3_endpoint, self.key, self.secret)
         return client
 
     def dynamodb(self) -> "DynamoDBClient":
         """Likewise for DynamoDB."""
-        client: DynamoDBClient = _client("dynamodb", self.dynamodb_endpoint)
+        client: DynamoDBClient = _client("dynamodb", self.dynamodb_endpoint, self.key, self.secret)
         return client
 
 
 @cache
-def _client(service: Literal["s3", "dynamodb"], endpoint: str) -> Any:
+def _client(service: Literal["s3", "dynamodb"], endpoint: str, key: str, secret: str) -> Any:
     # One for all tests: making one takes longer than most of them.
     return boto3.client(
         service,
         endpoint_url=endpoint,
-        aws_access_key_id=_KEY,
-        aws_secret_access_key=_SECRET,
+        aws_access_key_id=key,
+        aws_secret_access_key=secret,
         region_name=_REGION,
         config=_CONFIG,
     )
@@ -152,7 +152,8 @@ def ministack(folder: Path, settings: Mapping[str, str] | None = None) -> Iterat
         **(settings or {}),
     }
     endpoint = f"http://127.0.0.1:{port}"
-    client = LocalAws("", endpoint).dynamodb()
+    # Its own root keys: with AUTH it knows no others at first, without it takes any.
+    client = LocalAws("", endpoint, "test", "test").dynamodb()
     with _running([str(ministack_program())], folder, environment, client.list_tables):
         yield endpoint
 
