@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.model import Message
-from engine.snapshot.database import DatabaseSettings, connect
-from engine.times import to_datetime
+from engine.snapshot.database import DatabaseSettings, connect, failures_told
+from engine.snapshot.scratch import scratch
+from engine.times import iso_micros
 
-__all__ = ["COLUMNS", "FORMATS", "MIME_TYPES", "encoded", "exact"]
+__all__ = ["COLUMNS", "FORMATS", "MIME_TYPES", "encoded"]
 
 COLUMNS = {
     "message_id": "VARCHAR",
@@ -62,14 +63,9 @@ def encoded(
     return _pieces(_json_line(message, columns) for message in messages)
 
 
-def exact(instant: int) -> str:
-    """`2016-06-23T14:58:17.000381Z`: microseconds, UTC."""
-    return to_datetime(instant).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 def _value(message: Message, column: str) -> Any:
     value = getattr(message, column)
-    return exact(value) if value is not None and COLUMNS[column] == "TIMESTAMP" else value
+    return iso_micros(value) if value is not None and COLUMNS[column] == "TIMESTAMP" else value
 
 
 def _json_line(message: Message, columns: Sequence[str]) -> bytes:
@@ -100,7 +96,8 @@ def _inert(value: Any) -> str:
 
 def _parquet(messages: Iterable[Message], columns: Sequence[str], database: DatabaseSettings) -> Iterator[bytes]:
     """Through two files in a temporary folder: DuckDB writes Parquet from JSON lines, not from a stream."""
-    with tempfile.TemporaryDirectory(prefix="hayfork-export-", dir=database.temp_folder) as work:
+    folder = scratch(database.temp_folder)
+    with failures_told("export as jsonl"), tempfile.TemporaryDirectory(prefix="export-", dir=folder) as work:
         lines, target = Path(work) / "rows.jsonl", Path(work) / "rows.parquet"
         longest = _LEAST_OBJECT_BYTES
         with lines.open("wb") as file:

@@ -61,19 +61,23 @@ def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimensi
         return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int64), _conversation(view))
     if name == "thread":
         return Dimension(name, manifest.threads, lambda rows: narrow.thread[rows].astype(np.int64), _thread(view))
-    column: NDArray[np.int16] = getattr(narrow, name)
-    values = {
+    return _of_values(name, view)
+
+
+def _of_values(name: str, view: View) -> Dimension:
+    """Roles, kinds and statuses, numbered by their names: the snapshot's own numbers tell how common each is."""
+    manifest = view.corpus.manifest
+    pairs = {
         "from_role": manifest.roles,
         "to_role": manifest.to_roles,
         "kind": manifest.kinds,
         "status": manifest.statuses,
     }[name]
-    return Dimension(
-        name,
-        len(values),
-        lambda rows: column[rows].astype(np.int64),
-        lambda code: clipped(display(values[code][0])),
-    )
+    values = sorted(value for value, _ in pairs)
+    numbers = np.array([*(values.index(value) for value, _ in pairs), -1], dtype=np.int64)
+    column: NDArray[np.int16] = getattr(view.narrow, name)
+    # A message without a value has -1, and so has the last of `numbers`.
+    return Dimension(name, len(values), lambda rows: numbers[column[rows]], lambda code: clipped(display(values[code])))
 
 
 def of_time(view: View, buckets: Bucketing) -> Dimension:
@@ -89,10 +93,11 @@ def of_time(view: View, buckets: Bucketing) -> Dimension:
 
 def period(view: View, query: BoundQuery) -> tuple[int, int] | None:
     """First and last instant of what was searched: of the corpus in sight, narrowed by `after` and `before`."""
-    if view.first is None or view.last is None:
+    span = view.said_span if query.asks_kind else view.searchable_span
+    if span is None:
         return None
-    first = view.first if query.after is None else max(view.first, query.after)
-    last = view.last if query.before is None else min(view.last, query.before - 1)
+    first = span[0] if query.after is None else max(span[0], query.after)
+    last = span[1] if query.before is None else min(span[1], query.before - 1)
     return (first, last) if first <= last else None
 
 

@@ -32,7 +32,7 @@ class Sight:
 
     def sees_conversation(self, conversation_id: str, name: str) -> bool:
         """Whether messages of this conversation may exist for the caller."""
-        forms = (conversation_id.casefold(), fold(name))
+        forms = (conversation_id.casefold(), fold(name).removeprefix("#"))
         allowed = not self.allow or any(_matches(p, forms) for p in self.allow)
         return allowed and not any(_matches(p, forms) for p in self.deny)
 

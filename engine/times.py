@@ -14,6 +14,7 @@ __all__ = [
     "Bucketing",
     "bucketing",
     "iso",
+    "iso_micros",
     "iso_minute",
     "parse_instant",
     "to_date",
@@ -30,6 +31,8 @@ _INSTANT = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
 def parse_instant(name: str, text: str, zone: tzinfo) -> int:
@@ -45,8 +48,14 @@ def parse_instant(name: str, text: str, zone: tzinfo) -> int:
     month, day = int(part["month"] or 1), int(part["day"] or 1)
     if not 1 <= month <= 12:
         raise _bad(name, text, "has no such month")
+    if int(part["year"]) < 1:
+        raise _bad(name, text, "is out of range")
     if int(part["hour"] or 0) > 23 or int(part["minute"] or 0) > 59 or int(part["second"] or 0) > 59:
         raise _bad(name, text, "has no such time of day")
+    try:
+        named = _zone(part["zone"])
+    except ValueError as error:
+        raise _bad(name, text, "has no such time zone") from error
     try:
         local = datetime(
             int(part["year"]),
@@ -56,7 +65,7 @@ def parse_instant(name: str, text: str, zone: tzinfo) -> int:
             int(part["minute"] or 0),
             int(part["second"] or 0),
             int((part["fraction"] or "0").ljust(6, "0")),
-            tzinfo=_zone(part["zone"]) or zone,
+            tzinfo=named or zone,
         )
         return (local.astimezone(UTC) - _EPOCH) // _MICROSECOND
     except ValueError as error:
@@ -84,25 +93,34 @@ def to_datetime(instant: int, zone: tzinfo = UTC) -> datetime:
 
 def iso(instant: int) -> str:
     """`2016-11-07T10:00:00Z`, seconds, UTC."""
-    return to_datetime(instant).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _spelled(instant, "seconds", "T") + "Z"
 
 
 def iso_minute(instant: int) -> str:
     """`2016-11-07T10:00Z`; with seconds and their fraction where there are any: an echo is exact."""
     at = to_datetime(instant)
-    if at.microsecond:
-        return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ" if at.second else "%Y-%m-%dT%H:%MZ")
+    spec = "microseconds" if at.microsecond else "seconds" if at.second else "minutes"
+    return _spelled(instant, spec, "T") + "Z"
+
+
+def iso_micros(instant: int) -> str:
+    """`2016-06-23T14:58:17.000381Z`: microseconds, UTC."""
+    return _spelled(instant, "microseconds", "T") + "Z"
 
 
 def to_minute(instant: int) -> str:
     """`2016-11-07 10:00`, UTC."""
-    return to_datetime(instant).strftime("%Y-%m-%d %H:%M")
+    return _spelled(instant, "minutes", " ")
 
 
 def to_date(instant: int) -> str:
     """`2016-11-07`, UTC."""
-    return to_datetime(instant).strftime("%Y-%m-%d")
+    return to_datetime(instant).date().isoformat()
+
+
+def _spelled(instant: int, precision: str, separator: str) -> str:
+    # Not strftime, which writes the years before 1000 with fewer digits on some platforms.
+    return to_datetime(instant).replace(tzinfo=None).isoformat(separator, precision)
 
 
 class Bucketing:
@@ -137,7 +155,7 @@ _UNITS: dict[str, tuple[_Step, _Step, Callable[[date], str]]] = {
     "week": (
         _monday,
         lambda d: d + timedelta(days=7),
-        lambda d: f"{d.isocalendar()[0]}-W{d.isocalendar()[1]:02d}",
+        lambda d: f"{d.isocalendar()[0]:04d}-W{d.isocalendar()[1]:02d}",
     ),
     "month": (
         lambda d: d.replace(day=1),
@@ -155,7 +173,7 @@ def bucketing(first: int, last: int, zone: tzinfo, unit: str | None = None, most
     Without a `unit`, the finest of day, week, month, quarter and year that needs at most `most` buckets; with
     one, or when even years are too many, the latest `most`.
     """
-    start, end = to_datetime(first, zone).date(), to_datetime(last, zone).date()
+    start, end = _day(first, zone), _day(last, zone)
     if unit is not None:
         return _buckets(unit, start, end, zone, most)
     for name, days in (("day", 1), ("week", 7), ("month", 28), ("quarter", 90), ("year", 365)):
@@ -169,16 +187,34 @@ def bucketing(first: int, last: int, zone: tzinfo, unit: str | None = None, most
 def _buckets(unit: str, start: date, end: date, zone: tzinfo, most: int) -> Bucketing:
     floor, step, label = _UNITS[unit]
     spans = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
-    earliest = end - timedelta(days=min(spans[unit] * (most + 1), (end - date(1, 1, 8)).days))
+    earliest = end - timedelta(days=min(spans[unit] * (most + 1), (end - date.min).days))
     day = floor(max(start, earliest))
-    days = []
-    while day <= end:
-        days.append(day)
-        day = step(day)
+    days = [day]
+    while (following := _after(day, step)) is not None and following <= end:
+        days.append(following)
+        day = following
     days = days[-most:]
-    starts = [_midnight(d, zone) for d in [*days, day]]
+    starts = [_midnight(d, zone) for d in days]
+    starts.append(_LAST + 1 if following is None else _midnight(following, zone))
     return Bucketing(unit, [label(d) for d in days], starts)
 
 
+def _day(instant: int, zone: tzinfo) -> date:
+    """The day of an instant in `zone`; the nearest one there is, where the calendar ends before the zone does."""
+    try:
+        return to_datetime(instant, zone).date()
+    except OverflowError:
+        return to_datetime(instant).date()
+
+
+def _after(day: date, step: _Step) -> date | None:
+    try:
+        return step(day)
+    except (OverflowError, ValueError):
+        return None  # the calendar ends with the year 9999
+
+
 def _midnight(day: date, zone: tzinfo) -> int:
+    if day == date.min:
+        return _FIRST  # whatever lies before it in some zone has no earlier day to belong to
     return (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC) - _EPOCH) // _MICROSECOND

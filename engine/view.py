@@ -45,14 +45,18 @@ class View:
         return int(np.count_nonzero(self.said))
 
     @cached_property
-    def first(self) -> int | None:
-        """Instant of the first message in sight that can match."""
-        return int(self.narrow.sent_at[self.said].min()) if self.size else None
+    def said_span(self) -> tuple[int, int] | None:
+        """Instants of the first and last message in sight that can match, `None` when there is none."""
+        return self._span(self.said)
 
     @cached_property
-    def last(self) -> int | None:
-        """Instant of the last message in sight that can match."""
-        return int(self.narrow.sent_at[self.said].max()) if self.size else None
+    def searchable_span(self) -> tuple[int, int] | None:
+        """Of those that a call without `kind` searches."""
+        return self._span(self.searchable)
+
+    def _span(self, mask: Mask) -> tuple[int, int] | None:
+        sent = self.narrow.sent_at[mask]
+        return (int(sent.min()), int(sent.max())) if len(sent) else None
 
     @cached_property
     def lengths(self) -> NDArray[np.float64]:

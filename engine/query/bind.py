@@ -173,7 +173,7 @@ def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:
     counts = np.bincount(column[view.said] + 1, minlength=len(known[name]) + 1)[1:].tolist()
     present = {value: count for (value, _), count in zip(known[name], counts, strict=True) if count}
     ordinals = {value: ordinal for ordinal, (value, _) in enumerate(known[name])}
-    folded = {fold(value): value for value in present}
+    folded = {fold(value).strip(): value for value in present}
     wanted = np.zeros(len(ordinals) + 1, dtype=bool)
     shown: list[str] = []
     for given in values:
@@ -196,15 +196,15 @@ def _bind_named(name: str, values: Sequence[str], view: View, notes: list[str]) 
     table = manifest.conversations if name == "conversation" else manifest.authors
     column: NDArray[np.uint32] = getattr(view.narrow, name)
     sigil, several = ("#", "conversations") if name == "conversation" else ("@", "people")
-    counts = np.bincount(column[view.visible], minlength=len(table)).tolist()
+    counts = np.bincount(column[view.said], minlength=len(table)).tolist()
     visible = [(ordinal, row) for ordinal, row in enumerate(table) if counts[ordinal]]
-    by_name = _ordinals((fold(row[1]).removeprefix(sigil), ordinal) for ordinal, row in visible)
+    by_name = _ordinals((_bare_name(row[1], sigil), ordinal) for ordinal, row in visible)
     by_id = _ordinals((row[0].casefold(), ordinal) for ordinal, row in visible)
     wanted = np.zeros(len(table), dtype=bool)
     shown: list[str] = []
     for given in values:
         bare = given.strip().removeprefix(sigil)
-        found = by_id.get(bare.casefold()) or by_name.get(fold(bare))
+        found = by_id.get(bare.casefold()) or by_name.get(_bare_name(given, sigil))
         if not found:
             present: Counter[str] = Counter()
             for ordinal, row in visible:
@@ -239,6 +239,10 @@ def _bound(name: str, values: Sequence[str], view: View, notes: list[str]) -> Co
     return _bind_thread(name, values, view) if name == "thread" else _bind_value(name, values, view)
 
 
+def _bare_name(name: str, sigil: str) -> str:
+    return fold(name).strip().removeprefix(sigil)
+
+
 def _ordinals(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     out: dict[str, list[int]] = {}
     for key, ordinal in pairs:
@@ -253,8 +257,11 @@ def _listed(ids: Sequence[str]) -> str:
 def _unknown(name: str, given: str, present: Mapping[str, int]) -> NotFound:
     """An error that offers the valid values most like the one given, or all when they are few."""
     folded: dict[str, str] = {}
+    messages: Counter[str] = Counter()
     for value in sorted(present, key=lambda v: -present[v]):
-        folded.setdefault(fold(value), value)
+        key = fold(value).strip().lstrip("#@")
+        folded.setdefault(key, value)
+        messages[key] += present[value]
     bare = fold(given).strip().lstrip("#@")
     inside = [key for key in folded if bare and bare in key]
     close = get_close_matches(bare, folded, n=_NEAREST, cutoff=0.5)
@@ -265,5 +272,5 @@ def _unknown(name: str, given: str, present: Mapping[str, int]) -> NotFound:
         "unknown_value",
         f"no {name} is called {quoted(given)}",
         next_step="use one of nearest" if keys else f"no message has a {name}: leave it out",
-        nearest={_bounded(folded[key]): present[folded[key]] for key in keys},
+        nearest={_bounded(folded[key]): messages[key] for key in keys},
     )
