@@ -8,16 +8,17 @@ import hashlib
 import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from engine.errors import BrokenSnapshot, EngineError, NotFound
 from engine.model import SourceMessage, SourceReport
 from engine.ports import Progress, SnapshotStore, Source
-from engine.snapshot.database import Database, DatabaseSettings, connect
+from engine.snapshot.database import Database, DatabaseSettings, connect, failures_told
 from engine.snapshot.format import MANIFEST, Manifest
 from engine.snapshot.open import open_corpus
+from engine.snapshot.scratch import scratch
 from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
 from engine.times import iso, to_datetime
@@ -25,6 +26,7 @@ from engine.times import iso, to_datetime
 __all__ = ["Retention", "refresh", "sources_digest", "sweep", "verify"]
 
 _SHOWN_PROBLEMS = 20
+_MORE_ROOM = "raise duckdb.memory_limit, or free the temporary folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +78,13 @@ def refresh(
     if expected is not None and not force and _unchanged(store, expected, digests):
         return {"snapshot": expected, "published": False, "why": "no source changed"}
     snapshot_id = f"{to_datetime(build.now):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-    with tempfile.TemporaryDirectory(prefix="hayfork-refresh-", dir=build.work) as work:
+    with failures_told(_MORE_ROOM), tempfile.TemporaryDirectory(prefix="refresh-", dir=scratch(build.work)) as work:
         folder = Path(work) / snapshot_id
         folder.mkdir()
         reports = [SourceReport() for _ in sources]
-        connection = connect(
-            DatabaseSettings(build.database.memory, build.database.threads, Path(work), build.database.temp_size),
-            [f"{work}/"],
-            file=f"{work}/build.duckdb",
-        )
+        spill = build.database.temp_folder or build.work or Path(tempfile.gettempdir())
+        settings = replace(build.database, temp_folder=spill)
+        connection = connect(settings, [f"{work}/"], file=f"{work}/build.duckdb")
         try:
             for done in stage(connection, _all(sources, reports)):
                 progress("reading messages", done, None)
@@ -116,8 +116,11 @@ def refresh(
 def _unchanged(store: SnapshotStore, current: str, digests: Sequence[dict[str, str]]) -> bool:
     try:
         manifest = Manifest.from_bytes(store.read(current, MANIFEST))
+        sizes = store.sizes(current)
     except EngineError:
         return False  # a broken current snapshot is best replaced
+    if any(sizes.get(entry.name) != entry.size for entry in manifest.files):
+        return False
     return [{"name": s["name"], "digest": s["digest"]} for s in manifest.sources] == list(digests)
 
 

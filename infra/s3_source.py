@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from engine.errors import BadInput, quoted
 from engine.model import SourceMessage, SourceReport
 from engine.ports import Source
+from engine.snapshot.scratch import scratch
 from infra.aws import AwsSettings, unreachable
 from infra.s3 import Bucket, BucketSettings
 
@@ -116,9 +117,7 @@ class S3Source:
             Unavailable: S3 cannot be reached, or a file changed between listing and reading.
         """
         found, self._found = self._found or self._listing(), []
-        if self._temp_folder is not None:
-            self._temp_folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix="source-", dir=self._temp_folder) as made:
+        with TemporaryDirectory(prefix="source-", dir=scratch(self._temp_folder)) as made:
             folder = Path(made)
             self._check_room(found, folder)
             for each in found:

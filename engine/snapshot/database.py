@@ -4,6 +4,9 @@ Every statement of a reader goes through `Database.rows` or `Database.arrays`; v
 is read is decided by the caller from a snapshot's own manifest, never from input.
 """
 
+import errno
+import os
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,17 +17,23 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from engine.errors import BrokenSnapshot, Unavailable
+from engine.errors import BrokenSnapshot, EngineError, Unavailable
+from engine.snapshot.scratch import scratch
 from engine.snapshot.statements import Tables
 
-__all__ = ["Database", "DatabaseSettings", "connect"]
+__all__ = ["Database", "DatabaseSettings", "connect", "failures_told"]
+
+_FAULTS_OF_OURS = (duckdb.ParserException, duckdb.SyntaxException, duckdb.CatalogException)
+"""A statement that is wrong, whatever the files hold."""
+
+_DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     """Bounds of one DuckDB instance; 0 threads are one per processor.
 
-    `temp_folder` is where it may spill; it never uses a home folder.
+    It may spill below `temp_folder`, each instance into a folder of its own; it never uses a home folder.
     """
 
     memory: str = "1GB"
@@ -43,7 +52,7 @@ def connect(
 
     `prepare` runs before the lock: it loads an extension or makes a secret.
     """
-    temp = str(settings.temp_folder) if settings.temp_folder else ""
+    temp = str(scratch(settings.temp_folder) / f"spill-{secrets.token_hex(4)}") if settings.temp_folder else ""
     connection = duckdb.connect(
         file,
         config={
@@ -118,33 +127,64 @@ class Database:
                 cursor.register(name, columns)
             if limited:
                 timer.start()
-            yield cursor
+            with failures_told("narrow it by a filter"):
+                yield cursor
         except duckdb.InterruptException as error:
             raise Unavailable(
                 "too_slow",
                 f"the search was stopped after {self._seconds:g} seconds",
                 next_step="narrow it by a filter or a rarer word",
             ) from error
-        except duckdb.OutOfMemoryException as error:
-            raise Unavailable(
-                "out_of_memory",
-                "the search needed more memory than it may use",
-                next_step="narrow it by a filter",
-            ) from error
-        except (duckdb.HTTPException, duckdb.ConnectionException) as error:
-            raise Unavailable(
-                "store_unreachable",
-                "the store did not answer",
-                next_step="call again",
-                detail=type(error).__name__,
-            ) from error
-        except (duckdb.IOException, duckdb.SerializationException, duckdb.InvalidInputException) as error:
-            raise BrokenSnapshot(
-                "snapshot_broken",
-                "a file of the snapshot cannot be read",
-                next_step="run verify, or roll back to an older snapshot",
-                detail=type(error).__name__,
-            ) from error
         finally:
             timer.cancel()
             cursor.close()
+
+
+@contextmanager
+def failures_told(next_step: str) -> Iterator[None]:
+    """Turns what DuckDB and a full disk raise into errors of the engine; `next_step` is the way out of `out_of_memory`.
+
+    An interrupted statement goes through: only who set its time knows what it means.
+    """
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        known = _told(error, next_step)
+        if known is None:
+            raise
+        raise known from error
+    except OSError as error:
+        if error.errno not in _DISK_FULL:
+            raise
+        raise _disk_full(next_step, type(error).__name__) from error
+
+
+def _told(error: duckdb.Error, next_step: str) -> EngineError | None:
+    kind, text = type(error).__name__, str(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return Unavailable("out_of_memory", "this needs more memory than it may use", next_step=next_step, detail=kind)
+    if any(os.strerror(code) in text for code in _DISK_FULL):
+        return _disk_full(next_step, kind)
+    # What ends a connection early is an IOException as a damaged file is; only its words tell them apart.
+    if isinstance(error, duckdb.HTTPException | duckdb.ConnectionException) or " error for HTTP " in text:
+        return Unavailable("store_unreachable", "the store did not answer", next_step="call again", detail=kind)
+    if isinstance(error, _FAULTS_OF_OURS):
+        return None
+    # Damage shows in whatever part of the reader meets it first, so every other failure is one of the files.
+    return BrokenSnapshot(
+        "snapshot_broken",
+        "a file of the snapshot cannot be read",
+        next_step="run verify, or roll back to an older snapshot",
+        detail=kind,
+    )
+
+
+def _disk_full(next_step: str, kind: str) -> Unavailable:
+    return Unavailable(
+        "out_of_memory",
+        "this needs more memory than it may use, and the temporary folder is full",
+        next_step=next_step,
+        detail=kind,
+    )
