@@ -9,6 +9,7 @@ import json
 import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -23,7 +24,7 @@ from engine.hints import hints_of
 from engine.hits import Hits, find
 from engine.match import compile_tree
 from engine.model import Message
-from engine.ports import Export, ExportStore
+from engine.ports import Export, ExportSink, ExportStore
 from engine.query.bind import bind
 from engine.render import Scope, bounded_notes, found_line, found_object, hint_lines, scope_line, scope_object
 from engine.requests import Criteria, ExportRequest
@@ -34,6 +35,8 @@ __all__ = ["Job", "begin", "resume", "state_of"]
 
 _PROGRESS_ROWS = 50_000
 """Rows between two notes of progress: each is a write to the store."""
+
+_ASK_AGAIN = "call again with the query and filters"
 
 
 @dataclass
@@ -54,21 +57,24 @@ class Job:
         Raises:
             EngineError: what reading or writing met; the record then says `failed`.
         """
-        sink = self.store.sink(self.export)
         digest, size = hashlib.sha256(), 0
+        sink: ExportSink | None = None
         try:
+            sink = self.store.sink(self.export)
             columns = self.request.fields or tuple(COLUMNS)
             for piece in encoded(self._messages(), columns, self.request.format, self.database):
                 sink.write(piece)
                 digest.update(piece)
                 size += len(piece)
             sink.commit()
-        except _Cancelled:
-            sink.abort()
-            return
-        except BaseException:
-            sink.abort()
-            self.store.put(replace(self.export, state="failed"))
+        except BaseException as error:
+            if sink is not None:
+                sink.abort()
+            if isinstance(error, _Cancelled):
+                return
+            # A store that failed the file may fail the record too: why the file failed is what the caller needs.
+            with suppress(Unavailable):
+                self.store.put(replace(self.export, state="failed"))
             raise
         rows = self.hits.found.messages
         self.export = replace(self.export, state="done", rows=rows, size=size, sha256=digest.hexdigest())
@@ -100,7 +106,9 @@ class Job:
                     next_step="run verify, then refresh",
                 )
             if done and done % _PROGRESS_ROWS == 0:
-                self.store.put(replace(self.export, rows=done))
+                # How far it is can be said later; the file goes on.
+                with suppress(Unavailable):
+                    self.store.put(replace(self.export, rows=done))
             yield message
 
 
@@ -173,10 +181,14 @@ def state_of(request: ExportRequest, call: Call, store: ExportStore) -> Answer:
         raise NotFound(
             "unknown_export",
             "this export is unknown or expired",
-            next_step="call again with the query and filters",
+            next_step=_ASK_AGAIN,
         )
     if export.state == "failed":
-        raise Unavailable("export_failed", "the export could not be written", next_step="call again")
+        raise Unavailable("export_failed", "the export could not be written", next_step=_ASK_AGAIN)
+    if export.state == "running" and call.now - export.created_at > call.limits.export_run_seconds * 1_000_000:
+        raise Unavailable(
+            "export_failed", "the export has not ended in its time: its process was stopped", next_step=_ASK_AGAIN
+        )
     return _told(export, store, {}, [], ())
 
 

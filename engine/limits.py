@@ -68,6 +68,8 @@ class Limits:
     session_max_seconds: int = 30 * 24 * 3_600
     export_seconds: int = 3_600
     """How long an export's link works: long enough to fetch, short enough to lose."""
+    export_run_seconds: int = 1_800
+    """A running export that is older was killed: a Lambda lives 900 s, and is tried again."""
     episode_gap_seconds: int = 1_800
     """A pause of half an hour ends a talk."""
     claim_attempts: int = 64

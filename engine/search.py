@@ -133,11 +133,25 @@ def unseen(request: UnseenRequest, call: Call) -> Answer:
         page = _page(head, asked, hits, rank(hits, pool, asked.order), pool, seen)
         if not page.picked:
             return _answer(head, page, handle, session.newest)
-        batch = claim_rows(call, session, wanted, shown=page.picked, around=page.around, groups=page.groups)
+        try:
+            batch = claim_rows(call, session, wanted, shown=page.picked, around=page.around, groups=page.groups)
+        except Unavailable as error:
+            raise _in_doubt(error, request, session) from error
         if batch is not None:
             return _answer(head, page, session.handle, batch.number)
         session = reopen(call, session.handle)
     raise Unavailable("session_busy", "other calls of this session kept coming first", next_step="call again")
+
+
+def _in_doubt(error: Unavailable, request: UnseenRequest, session: Session) -> Unavailable:
+    """The error of a claim that may have been written: naming the batch before it shows what it would hide."""
+    if request.after_batch is not None:
+        way = "call again with the same arguments"
+    elif session.newest:
+        way = f"call again with after_batch={session.newest}, or what this call may have recorded is never shown"
+    else:
+        way = "call again"
+    return Unavailable(error.code, error.message, next_step=way, detail=error.detail)
 
 
 def _seen(hits: Hits, session: Session | None) -> Mask:
