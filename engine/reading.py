@@ -21,7 +21,7 @@ from engine.snippet import snippet
 from engine.spread import Order, by_time, spread
 from engine.view import View
 
-__all__ = ["Block", "Ranking", "Texts", "blocks_of", "rank"]
+__all__ = ["Block", "Ranking", "Texts", "blocks_of", "rank", "scored"]
 
 Rows = NDArray[np.int64]
 
@@ -45,8 +45,7 @@ def rank(hits: Hits, rows: Rows, order: str) -> Ranking:
     if order != "best":
         timeline = by_time(sent, rows, newest=order == "newest")
         return Ranking(rows[timeline.places], timeline.copies, np.zeros(len(rows)))
-    terms = _frequencies(hits, rows)
-    scores = bm25(terms, view.lengths[rows], view.average_length, view.size)
+    scores = scored(hits, rows)
     chosen: Order = spread(
         scores,
         sent,
@@ -56,6 +55,12 @@ def rank(hits: Hits, rows: Rows, order: str) -> Ranking:
         _talks(view, rows),
     )
     return Ranking(rows[chosen.places], chosen.copies, scores[chosen.places])
+
+
+def scored(hits: Hits, rows: Rows) -> NDArray[np.float64]:
+    """The score of some of the hits' rows, in their order."""
+    view = hits.view
+    return bm25(_frequencies(hits, rows), view.lengths[rows], view.average_length, view.size)
 
 
 def _talks(view: View, rows: Rows) -> Rows:

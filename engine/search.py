@@ -20,7 +20,7 @@ from engine.match import compile_tree
 from engine.pack import Packer
 from engine.ports import Batch
 from engine.query.bind import bind
-from engine.reading import Block, Ranking, Texts, blocks_of, rank
+from engine.reading import Block, Ranking, Texts, blocks_of, rank, scored
 from engine.record import UNRECORDED, claim_rows, record, reopen, session_for
 from engine.render import (
     Scope,
@@ -50,6 +50,8 @@ _INSIDE_CHARS = 300
 """Longest line of the words that terms were found inside: beyond that it is a list, not a hint."""
 _SHORTEST_TEXT = 40
 """The smallest `text_limit`: below it an excerpt says nothing."""
+_BARE = f"texts cut to {_SHORTEST_TEXT} characters and all other fields left out to fit"
+"""The longest note on what a page cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def _page(head: _Head, request: SearchRequest, hits: Hits, ranking: Ranking, poo
             for row in block.rows
         ]
 
-    text, envelope = _forms(head, _widest(hits), _HANDLE, _WIDEST_BATCH)
+    text, envelope = _forms(head, _widest(hits), _HANDLE, _WIDEST_BATCH, repeated=True)
     packer = Packer(view.limits.page, view.limits.page.page, text, envelope)
     taken: list[Block] = []
     notes: tuple[str, ...] = ()
@@ -233,7 +235,7 @@ def _shortened(
                 return candidate, f"{note} to fit"
     bare = texts.bare()
     packer.offer(bare.piece(shown(alone, _SHORTEST_TEXT), apart=False))
-    return alone, f"texts cut to {_SHORTEST_TEXT} characters and all other fields left out to fit"
+    return alone, _BARE
 
 
 def _lengths(limit: int) -> Iterator[int]:
@@ -285,11 +287,12 @@ def _accounted(
 def _widest(hits: Hits) -> _Page:
     """A page whose every number is as long as it can get."""
     every = hits.found.messages
-    note = (
-        "texts cut to 40 characters and all other fields left out to fit; 50 messages of this batch are gone; "
-        + UNRECORDED
-    )
-    return _Page(shown=every, neighbours=500, copies=every, left_out=every, seen=every, by_size=True, notes=(note,))
+    notes = (_BARE, _gone(100), UNRECORDED)
+    return _Page(shown=every, neighbours=500, copies=every, left_out=every, seen=every, by_size=True, notes=notes)
+
+
+def _gone(messages: int) -> str:
+    return f"{counted(messages, 'message')} of this batch can no longer be shown"
 
 
 def _repeat(head: _Head, request: UnseenRequest, hits: Hits, session: Session, batch: Batch) -> Answer:
@@ -303,11 +306,12 @@ def _repeat(head: _Head, request: UnseenRequest, hits: Hits, session: Session, b
     sizes = np.bincount(hits.view.narrow.copy[pool], minlength=corpus.manifest.copy_groups)
     merged = np.isin(corpus.copy_keys[ordered], unpacked(batch.groups))
     copies = np.where(merged, sizes[hits.view.narrow.copy[ordered]] - 1, 0)
+    scores = scored(hits, ordered) if request.search.order == "best" else np.zeros(len(ordered))
     asked = replace(request.search, limit=max(1, len(keys)))
-    page = _page(head, asked, hits, Ranking(ordered, copies, np.zeros(len(ordered))), pool, seen)
+    page = _page(head, asked, hits, Ranking(ordered, copies, scores), pool, seen)
     gone = len(keys) - len(page.picked)
     if gone:
-        page = replace(page, notes=(*page.notes, f"{counted(gone, 'message')} of this batch can no longer be shown"))
+        page = replace(page, notes=(*page.notes, _gone(gone)))
     return _answer(head, page, session.handle, batch.number, repeated=True)
 
 
