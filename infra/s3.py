@@ -80,13 +80,21 @@ class Bucket:
 
     def get(self, name: str) -> tuple[bytes, str] | None:
         """An object and its ETag, `None` when there is none."""
-        try:
-            found = self.client.get_object(**self.place(name))
-            return found["Body"].read(), found["ETag"]
-        except self.aws.failures as error:
-            if error_code(error) in _MISSING:
-                return None
-            raise unreachable(error) from error
+        tries = 0
+        while True:
+            try:
+                found = self.client.get_object(**self.place(name))
+            except self.aws.failures as error:
+                if error_code(error) in _MISSING:
+                    return None
+                raise unreachable(error) from error
+            tries += 1
+            try:
+                return found["Body"].read(), found["ETag"]
+            except self.aws.failures as error:
+                # boto3 tries again until an answer begins, not when it ends early.
+                if tries >= self.settings.aws.attempts:
+                    raise unreachable(error) from error
 
     def sha256(self, name: str) -> str | None:
         """SHA-256 of an object as it is stored, in hex, read in pieces; `None` when there is none."""
