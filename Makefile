@@ -7,7 +7,7 @@ SAM    := build/sam
 RUNTIME := build/runtime
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest demo serve clean
+.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest demo bench serve clean
 
 setup: $(VENV)/.ready
 
@@ -48,7 +48,8 @@ build: aws-tools
 sam-local: aws-tools
 	docker compose -f infra/deploy/compose.yaml up --detach --wait
 	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build --parameter-overrides Architecture=$(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
-	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam local start-api
+	SAM_CLI_TELEMETRY=0 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local-secret AWS_REGION=us-east-1 \
+		$(SAM)/bin/sam local start-api
 
 lint: setup
 	$(BIN)/ruff check .
@@ -84,6 +85,13 @@ test: check
 
 demo: setup
 	$(BIN)/hayfork demo
+
+# Side by side with SQLite FTS5 and tantivy. BENCH="--messages 10000000" for the largest, which takes an hour.
+BENCH ?= --messages 1000000 --s3
+bench: setup
+	$(BIN)/hayfork bench --messages 40000
+	$(BIN)/hayfork bench $(BENCH)
+	$(BIN)/hayfork bench --ranking
 
 serve: setup
 	$(BIN)/hayfork demo --keep

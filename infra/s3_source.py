@@ -22,7 +22,7 @@ from infra.s3 import Bucket, BucketSettings
 
 __all__ = ["S3Place", "S3Source", "s3_place"]
 
-_LOCATION = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.+)")
+_LOCATION = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.*)")
 _GLOB = re.compile(r"[*?\[]")
 _CHUNK_BYTES = 2**20
 _SPARE_BYTES = 64 * 2**20
@@ -42,7 +42,7 @@ class S3Place:
 
 
 def s3_place(location: str) -> S3Place:
-    """The place a location `s3://bucket/…` names: an object, a prefix ending in `/`, or a glob.
+    """The place a location `s3://bucket/…` names: an object, a prefix ending in `/`, a glob, or the whole bucket.
 
     Raises:
         BadInput: `bad_location`.

@@ -209,7 +209,7 @@ def test_nothing_is_open_to_the_world_unless_asked_for(endpoint: str) -> None:
 
 def test_api_url_and_schedule_call_the_alias(any_template: Template) -> None:
     integrations = [i["IntegrationUri"] for i in any_template.of_type("AWS::ApiGatewayV2::Integration").values()]
-    assert all("/functions/<McpFunctionAliaslive>/invocations" in uri for uri in integrations)
+    assert all("/functions/<McpFunction.Arn>:live/invocations" in uri for uri in integrations)
     assert all(url["Qualifier"] == "live" for url in any_template.of_type("AWS::Lambda::Url").values())
     permissions = any_template.of_type("AWS::Lambda::Permission").values()
     assert {p["FunctionName"] for p in permissions} <= {"<McpFunctionAliaslive>"}

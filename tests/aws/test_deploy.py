@@ -1,0 +1,228 @@
+"""The whole stack as `sam deploy` makes it, on a local stand-in for AWS that enforces IAM.
+
+What the stand-in drops (TTL, recovery, encryption, lifecycle) is held against the template in test_template. It
+speaks no TLS, so once the bucket policies have been seen to refuse that, they are removed.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+
+from infra.deploy.build_artifact import ROOT
+from tests.aws.conftest import FABRIC
+from tests.aws.sam import sam
+from tests.local_aws import ministack
+
+pytestmark = [pytest.mark.aws, pytest.mark.slow]
+
+STACK = "hayfork-test"
+KEY, SECRET, REGION = "test", "test", "us-east-1"
+ROLES = r"\"roles\":{\"client\":{\"email_domain\":[\"partner.example\"]}}"
+
+
+@dataclass
+class Stack:
+    """A deployed stack: where it is, and what it says of itself."""
+
+    endpoint: str
+    home: Path
+    built: Path
+    architecture: str
+
+    def client(self, service: str, credentials: dict[str, str] | None = None) -> Any:
+        keys = credentials or {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
+        return boto3.client(service, endpoint_url=self.endpoint, region_name=REGION, **keys)  # type: ignore[call-overload]  # any service
+
+    def deploy(self, **parameters: str) -> None:
+        given = {"Architecture": self.architecture, "RefreshRate": '"rate(1 minute)"', **parameters}
+        sam(
+            self.home,
+            "deploy",
+            "--template-file",
+            str(self.built / "template.yaml"),
+            "--config-file",
+            str(ROOT / "samconfig.toml"),
+            "--stack-name",
+            STACK,
+            "--no-confirm-changeset",
+            "--no-progressbar",
+            "--resolve-s3",
+            "--parameter-overrides",
+            *(f"{name}={value}" for name, value in given.items()),
+            environment=self.environment,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_ENDPOINT_URL": self.endpoint}
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+        return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+
+    def resource(self, name: str) -> str:
+        described = self.client("cloudformation").describe_stack_resource(StackName=STACK, LogicalResourceId=name)
+        physical: str = described["StackResourceDetail"]["PhysicalResourceId"]
+        return physical
+
+    def invoke(self, output: str, event: Any) -> tuple[bool, Any]:
+        """Whether the function failed, and its answer."""
+        answer = self.client("lambda").invoke(FunctionName=self.outputs[output], Payload=json.dumps(event).encode())
+        return "FunctionError" in answer, json.loads(answer["Payload"].read())
+
+    def post(self, tool: str, arguments: dict[str, Any], *, service: str, signed: bool = True) -> tuple[int, Any]:
+        """A tool call over HTTP, at the host that the stand-in serves the endpoint's host under."""
+        port = urlsplit(self.endpoint).port
+        kind = f"lambda-url.{REGION}" if service == "lambda" else "execute-api"
+        name = urlsplit(self.outputs["McpEndpoint"]).hostname
+        assert name is not None
+        host = f"{name.split('.')[0]}.{kind}.localhost:{port}"
+        params = {"name": tool, "arguments": arguments}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        request = AWSRequest("POST", f"http://{host}/mcp", data=body, headers=headers)
+        if signed:
+            SigV4Auth(Credentials(KEY, SECRET), service, REGION).add_auth(request)
+        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.request("POST", "/mcp", body, {**dict(request.headers.items()), "Host": host})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, architecture: str) -> Iterator[Stack]:
+    home = tmp_path_factory.mktemp("stack")
+    built = home / "built"
+    overrides = f"Architecture={architecture}"
+    sam(home, "build", "--build-dir", str(built), "--parameter-overrides", overrides)
+    with ministack(home, {"AUTH": "true"}) as endpoint:
+        made = Stack(endpoint, home, built, architecture)
+        made.deploy(Endpoint="FunctionUrl", SourceOptions=ROLES)
+        yield made
+
+
+def test_a_refresh_without_tls_is_refused_by_the_buckets(stack: Stack) -> None:
+    s3 = stack.client("s3")
+    s3.upload_file(str(FABRIC), stack.outputs["SourceBucketName"], f"messages/{FABRIC.name}")
+    failed, answer = stack.invoke("RefreshFunctionName", {})
+    assert failed
+    assert answer["errorMessage"].startswith("store_unreachable: ")
+    for bucket in ("SourceBucketName", "CorpusBucketName"):
+        s3.delete_bucket_policy(Bucket=stack.outputs[bucket])
+
+
+def test_the_schedule_fires_and_publishes_a_snapshot(stack: Stack) -> None:
+    bucket, s3 = stack.outputs["CorpusBucketName"], stack.client("s3")
+    deadline = time.monotonic() + 150
+    while not s3.list_objects_v2(Bucket=bucket, Prefix="CURRENT").get("KeyCount"):
+        assert time.monotonic() < deadline, "the schedule did not fire"
+        threading.Event().wait(1)  # the schedule runs by real time
+    manifests = [each["Key"] for each in s3.list_objects_v2(Bucket=bucket, Prefix="snapshots/")["Contents"]]
+    assert [key.rsplit("/", 1)[1] for key in manifests].count("manifest.json") == 1
+
+
+def test_the_function_url_answers_only_a_signed_request(stack: Stack) -> None:
+    question = ("search_messages", {"query": "docker", "limit": 1})
+    status, answer = stack.post(*question, service="lambda")
+    assert status == 200
+    assert "found: 275 messages by 80 authors" in answer["result"]["content"][0]["text"]
+    assert stack.post(*question, service="lambda", signed=False)[0] == 403
+
+
+def test_another_program_is_answered_and_an_export_is_written(stack: Stack) -> None:
+    event = {"tool": "export_messages", "arguments": {"query": "couchdb"}, "caller": "test"}
+    failed, answer = stack.invoke("InvokeFunctionName", event)
+    assert not failed
+    assert (answer["format"], answer["rows"]) == ("jsonl", answer["found"]["messages"])
+    keys = stack.client("s3").list_objects_v2(Bucket=stack.outputs["CorpusBucketName"], Prefix="exports/")["Contents"]
+    assert len([key for key in keys if key["Key"].endswith(".jsonl")]) == 1
+
+
+def refused(call: Callable[..., object], **arguments: object) -> bool:
+    try:
+        call(**arguments)
+    except ClientError as error:
+        return error.response["Error"]["Code"] in {"AccessDenied", "AccessDeniedException", "403"}
+    return False
+
+
+def test_each_role_is_refused_what_is_not_its_own(stack: Stack) -> None:
+    def as_role(name: str, service: str) -> Any:
+        arn = f"arn:aws:iam::000000000000:role/{stack.resource(name)}"
+        given = stack.client("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
+        keys = {
+            "aws_access_key_id": given["AccessKeyId"],
+            "aws_secret_access_key": given["SecretAccessKey"],
+            "aws_session_token": given["SessionToken"],
+        }
+        return stack.client(service, keys)
+
+    corpus, sources = stack.outputs["CorpusBucketName"], stack.outputs["SourceBucketName"]
+    lock, seen = stack.resource("LockTable"), stack.resource("SeenTable")
+    for role in ("McpRole", "InvokeRole"):
+        s3, dynamodb = as_role(role, "s3"), as_role(role, "dynamodb")
+        s3.get_object(Bucket=corpus, Key="CURRENT")
+        assert refused(s3.put_object, Bucket=corpus, Key="CURRENT", Body=b"{}")
+        assert refused(s3.put_object, Bucket=corpus, Key="snapshots/a/manifest.json", Body=b"{}")
+        assert refused(s3.delete_object, Bucket=corpus, Key="CURRENT")
+        assert refused(s3.get_object, Bucket=sources, Key=f"messages/{FABRIC.name}")
+        assert refused(dynamodb.scan, TableName=seen)
+        assert refused(dynamodb.delete_item, TableName=lock, Key={"name": {"S": "refresh"}})
+    s3, dynamodb = as_role("RefreshRole", "s3"), as_role("RefreshRole", "dynamodb")
+    s3.get_object(Bucket=sources, Key=f"messages/{FABRIC.name}")
+    assert refused(s3.put_object, Bucket=sources, Key="messages/new", Body=b"")
+    assert refused(s3.get_object, Bucket=corpus, Key="exports/records/a.json")
+    item = {"session": {"S": "a"}, "number": {"N": "1"}}
+    assert refused(dynamodb.put_item, TableName=seen, Item=item)
+
+
+def test_a_function_without_its_right_to_export_cannot(stack: Stack) -> None:
+    iam, role = stack.client("iam"), stack.resource("InvokeRole")
+    policy = iam.get_role_policy(RoleName=role, PolicyName="answer")["PolicyDocument"]
+    less = {**policy, "Statement": [s for s in policy["Statement"] if s["Sid"] != "Export"]}
+    event = {"tool": "export_messages", "arguments": {"query": "couchdb"}, "caller": "test"}
+    iam.put_role_policy(RoleName=role, PolicyName="answer", PolicyDocument=json.dumps(less))
+    try:
+        failed, answer = stack.invoke("InvokeFunctionName", event)
+        assert not failed
+        assert answer["error"]["code"] == "store_unreachable"
+    finally:
+        iam.put_role_policy(RoleName=role, PolicyName="answer", PolicyDocument=json.dumps(policy))
+
+
+def test_the_stack_is_updated_to_an_http_api_and_answers_there(stack: Stack) -> None:
+    stack.deploy(Endpoint="HttpApi", SourceOptions=ROLES, RefreshState="DISABLED", CorpusName="updated")
+    for bucket in ("SourceBucketName", "CorpusBucketName"):
+        stack.client("s3").delete_bucket_policy(Bucket=stack.outputs[bucket])
+    assert ".execute-api." in stack.outputs["McpEndpoint"]
+    status, answer = stack.post("count_messages", {"query": "docker"}, service="execute-api")
+    assert (status, "found: 275 messages" in json.dumps(answer)) == (200, True), answer
+    schedule = stack.client("scheduler").get_schedule(Name=stack.resource("RefreshSchedule").rsplit("/", 1)[-1])
+    assert schedule["State"] == "DISABLED"
+
+
+def test_the_stack_is_deleted_and_leaves_only_what_people_put_there(stack: Stack) -> None:
+    buckets = {stack.outputs["SourceBucketName"], stack.outputs["CorpusBucketName"]}
+    functions = {stack.resource(name) for name in ("McpFunction", "InvokeFunction", "RefreshFunction")}
+    sam(stack.home, "delete", "--stack-name", STACK, "--no-prompts", environment=stack.environment)
+    left = stack.client("lambda").list_functions()["Functions"]
+    assert not functions & {each["FunctionName"] for each in left}
+    assert not stack.client("dynamodb").list_tables()["TableNames"]
+    assert buckets <= {bucket["Name"] for bucket in stack.client("s3").list_buckets()["Buckets"]}
