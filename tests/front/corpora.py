@@ -45,9 +45,9 @@ def once(folder: Path, name: str, build: Callable[[Path], object]) -> Path:
     return target
 
 
-def app_over(settings: Settings) -> App:
-    """The application as it is wired, its clock at NOON."""
-    return build_app(settings, lambda: NOON)
+def app_over(settings: Settings, now: int = NOON) -> App:
+    """The application as it is wired, its clock stopped."""
+    return build_app(settings, lambda: now)
 
 
 def fabric_settings(folder: Path) -> Settings:

@@ -169,7 +169,7 @@ def random_rows(draw: st.DrawFn) -> list[Row]:
         }
         for name in draw(st.sets(st.sampled_from(("from_role", "to_role", "status", "topic", "link")))):
             row[name] = draw(_TEXT)
-        if rows and draw(st.booleans()):
+        if draw(st.booleans()) and rows:
             root = draw(st.sampled_from(rows))
             row |= {"thread_native_id": root["native_id"], "conversation_id": root["conversation_id"]}
         rows.append(row)

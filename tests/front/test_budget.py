@@ -63,7 +63,7 @@ def assert_fits(
 def assert_rest_fits(port: int) -> None:
     """Whatever a server tells beside its tools' results."""
     for era in ERAS:
-        asked = [(method, {}) for method in LISTS]
+        asked: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in LISTS]
         asked.append(("server/discover" if era == MODERN else "initialize", {}))
         asked += [("resources/read", {"uri": f"hayfork://{name}"}) for name in ("corpus", "query-language")]
         asked += [

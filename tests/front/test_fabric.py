@@ -8,23 +8,21 @@ import pytest
 from mcp import Client
 from mcp_types import TextContent
 
-from engine.requests import CountRequest, Criteria
 from engine.sight import Caller
 from handler.app import App
+from handler.arguments import parse_arguments
 from tests.front.told import ask
 
 CASES: list[dict[str, Any]] = [
     json.loads(line)
     for line in (Path(__file__).parents[1] / "fixtures" / "cases-fabric.jsonl").read_text("utf-8").splitlines()
 ]
-INSTANTS = ("after", "before")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['query']} {case['filters'] or ''}")
 def test_every_case_of_the_slice_has_its_exact_counts(fabric: App, fabric_port: int, case: dict[str, Any]) -> None:
     asked = {"query": case["query"], **case["filters"]}
-    filters = {name: value if name in INSTANTS else (value,) for name, value in case["filters"].items()}
-    found = fabric.call(CountRequest(Criteria(query=case["query"], **filters)), Caller("test")).object["found"]
+    found = fabric.call(parse_arguments("count_messages", asked, fabric.limits), Caller("test")).object["found"]
     assert {name: found[name] for name in ("messages", "threads", "conversations")} == {
         name: case[name] for name in ("messages", "threads", "conversations")
     }
