@@ -71,7 +71,7 @@ def chosen_fields(fields: Sequence[str] | None) -> frozenset[str]:
         return frozenset(_DEFAULT)
     chosen = set(fields)
     if "headers" in chosen:
-        chosen |= set(_DEFAULT) - {"text", "truncated", "topic"} | {"topic"}
+        chosen |= set(_DEFAULT) - {"text", "truncated"}
     if "thread" in chosen:
         chosen.add("thread_size")
     if "text" in chosen:
@@ -84,7 +84,7 @@ class Shown:
     """One message as it will be shown. `text` and `topic` are displayed and marked; sizes and copies are counts.
 
     `around` marks a message shown for its neighbour's sake; its line starts with a blank.
-    `next_offset` is set where a slice ends.
+    `sliced` is set where `text` is a slice, exact to its last blank; `next_offset` where another follows.
     """
 
     message: Message
@@ -95,6 +95,7 @@ class Shown:
     match: str | None = None
     score: float | None = None
     around: bool = False
+    sliced: bool = False
     next_offset: int | None = None
 
 
@@ -168,10 +169,10 @@ def _body(shown: Shown, wanted: frozenset[str]) -> str:
     text = ""
     if "text" in wanted:
         text = one_line(shown.text.text)
-        if shown.text.full_length is not None:
-            text = f"{text.removesuffix('…').rstrip()} …/{shown.text.full_length}"
         if shown.next_offset is not None:
-            text += f" next_offset {shown.next_offset}"
+            text += f" …/{shown.text.full_length} next_offset {shown.next_offset}"
+        elif shown.text.full_length is not None and not shown.sliced:
+            text = f"{text.removesuffix('…').rstrip()} …/{shown.text.full_length}"
     return f"{topic} — {text}" if topic and text else topic or text
 
 

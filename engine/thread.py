@@ -38,15 +38,23 @@ _SHORTEST_SLICE = 40
 """A slice of a long message is never cut below this: it must make progress."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Talk:
-    """Places `first` to `end` of `sequence`, around the rows asked for. `kind` is what `view` reports."""
+    """Places `first` to `end` of `sequence`, around the rows asked for. `kind` is what `view` reports.
+
+    Two are the same by identity only.
+    """
 
     kind: str
     sequence: Rows
     asked: tuple[int, ...]
     first: int
     end: int
+
+    def meets(self, other: "_Talk") -> bool:
+        """Whether two windows of one sequence overlap or touch."""
+        same = np.array_equal(self.sequence, other.sequence)
+        return same and self.first <= other.end and other.first <= self.end
 
     def near_first(self) -> list[int]:
         """The other rows of the window, nearest to one asked for first, later before earlier."""
@@ -68,10 +76,16 @@ class _Page:
         """The rows shown, in the order of the sequence."""
         return [int(row) for row in self.talk.sequence[self.talk.first : self.talk.end].tolist() if row in self.pieces]
 
-    def left_out(self) -> tuple[int, int]:
-        """How many of the sequence lie earlier and later than what is shown."""
+    def left_out(self) -> dict[str, int]:
+        """How many of the sequence lie earlier and later than what is shown, and between, where there are any."""
         places = np.flatnonzero(np.isin(self.talk.sequence, self.rows))
-        return int(places[0]), int(len(self.talk.sequence) - 1 - places[-1])
+        first, last = int(places[0]), int(places[-1])
+        between = last - first + 1 - len(places)
+        return {
+            "earlier": first,
+            **({"between": between} if between else {}),
+            "later": len(self.talk.sequence) - 1 - last,
+        }
 
 
 def open_thread(request: ThreadRequest, call: Call) -> Answer:
@@ -130,20 +144,23 @@ def _row(view: View, message_id: str) -> int:
 
 
 def _talks(view: View, rows: Sequence[int], request: ThreadRequest) -> list[_Talk]:
-    """A talk for each row; those of one sequence whose windows meet are one."""
+    """A talk for each row, at the place of the first of those whose windows meet: they are one."""
     talks: list[_Talk] = []
     for row in rows:
         kind, sequence = _sequence(view, row, request.view)
         at = int(np.flatnonzero(sequence == row)[0])
-        first, end = max(0, at - request.earlier), min(len(sequence), at + request.later + 1)
-        new = _Talk(kind, sequence, (row,), first, end)
-        for place, talk in enumerate(talks):
-            if np.array_equal(talk.sequence, sequence) and first <= talk.end and talk.first <= end:
-                first, end = min(first, talk.first), max(end, talk.end)
-                talks[place] = replace(talk, asked=(*talk.asked, row), first=first, end=end)
-                break
-        else:
+        new = _Talk(kind, sequence, (row,), max(0, at - request.earlier), min(len(sequence), at + request.later + 1))
+        met = [talk for talk in talks if talk.meets(new)]
+        if not met:
             talks.append(new)
+            continue
+        joined = replace(
+            met[0],
+            asked=tuple(asked for talk in (*met, new) for asked in talk.asked),
+            first=min(talk.first for talk in (*met, new)),
+            end=max(talk.end for talk in (*met, new)),
+        )
+        talks = [joined if talk is met[0] else talk for talk in talks if talk is met[0] or talk not in met]
     return talks
 
 
@@ -193,11 +210,11 @@ def _pages(
             if whole is None:
                 return None
             pieces[row] = whole
-        stopped: set[bool] = set()
+        stopped: set[tuple[int, bool]] = set()
         places = {int(row): place for place, row in enumerate(talk.sequence.tolist())}
         for row in talk.near_first():
             nearest = min(talk.asked, key=lambda asked: abs(places[asked] - places[row]))
-            side = places[row] > places[nearest]
+            side = nearest, places[row] > places[nearest]
             limit = min(request.text_limit, view.limits.seen_neighbour_chars) if row in seen else request.text_limit
             piece = _piece(texts.neighbour(row, limit), fields)
             if side in stopped or not packer.offer(piece, share=max(0, share - (spent - packer.left()))):
@@ -239,6 +256,7 @@ def _whole(
             Snippet(display(text), len(message.body) if cut else None),
             topic=clipped(display(message.topic), 120),
             thread_size=size,
+            sliced=cut,
             next_offset=next_offset,
         )
         piece = _piece(shown, fields)
@@ -292,11 +310,13 @@ def _head(view: View, page: _Page, *, reserve: bool) -> tuple[list[str], dict[st
     message = view.corpus.messages([page.talk.asked[0]])[0]
     size = int(view.thread_sizes[view.narrow.thread[message.row]])
     total = len(page.talk.sequence)
-    shown, earlier, later = (total, total, total) if reserve else (len(page.pieces), *page.left_out())
+    shown = total if reserve else len(page.pieces)
+    left = dict.fromkeys(("earlier", "between", "later"), total) if reserve else page.left_out()
     head: dict[str, Any] = {"view": page.talk.kind, "conversation": clipped(message.conversation)}
     line = f"view: {page.talk.kind} in #{inline(message.conversation)}"
     if size > 1 and page.talk.kind == "thread":
         head |= {"thread": message.thread_id, "thread_size": size}
         line += f", thread {one_line(message.thread_id)} of {counted(size, 'message')}"
-    head |= {"shown": shown, "left_out": {"earlier": earlier, "later": later}}
-    return [line + " (times UTC)", f"shown {shown}, left out earlier {earlier}, later {later}"], head
+    head |= {"shown": shown, "left_out": left}
+    told = ", ".join(f"{where} {number}" for where, number in left.items())
+    return [line + " (times UTC)", f"shown {shown}, left out {told}"], head
