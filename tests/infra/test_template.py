@@ -179,7 +179,7 @@ def test_each_function_may_do_what_it_does_and_no_more(template: Template) -> No
         "<SourceBucket.Arn>/messages/*": {"s3:GetObject"},
         "<SourceBucket.Arn>": {"s3:ListBucket"},
         "<CorpusBucket.Arn>": {"s3:ListBucket"},
-        "<CorpusBucket.Arn>/CURRENT": write,
+        "<CorpusBucket.Arn>/CURRENT": {"s3:GetObject", "s3:PutObject"},
         "<CorpusBucket.Arn>/snapshots/*": write,
         "<LockTable.Arn>": {"dynamodb:PutItem", "dynamodb:DeleteItem"},
         "<RefreshFailures.Arn>": {"sqs:SendMessage"},
