@@ -110,7 +110,8 @@ class SnapshotStore(Protocol):
     def publish(self, snapshot_id: str, folder: Path, expected: str | None) -> None:
         """Bring `folder` in as the snapshot, whole, and make it current if `expected` still is.
 
-        Until the last step readers see nothing of it. On any failure nothing of it remains reachable.
+        Until the last step readers see nothing of it. On any failure nothing of it remains reachable. While the
+        current snapshot is pinned it stays current: the new one is then brought in and no more.
 
         Raises:
             Refused: `refresh_conflict` when another snapshot became current meanwhile.
@@ -118,8 +119,18 @@ class SnapshotStore(Protocol):
         """
         ...
 
-    def point(self, snapshot_id: str, expected: str | None) -> None:
-        """Make an existing snapshot current (roll back).
+    def pinned(self) -> bool:
+        """Whether the current snapshot stays current whatever is published.
+
+        Raises:
+            Unavailable: the store cannot be reached.
+        """
+        ...
+
+    def point(self, snapshot_id: str, expected: str | None, *, pinned: bool = False) -> None:
+        """Make an existing snapshot current (roll back), and pin it there, or end a pin.
+
+        Both are one write: no publish comes between them.
 
         Raises:
             NotFound: `no_snapshot`.

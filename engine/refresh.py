@@ -16,14 +16,14 @@ from engine.errors import BrokenSnapshot, EngineError, NotFound
 from engine.model import SourceMessage, SourceReport
 from engine.ports import Progress, SnapshotStore, Source
 from engine.snapshot.database import Database, DatabaseSettings, connect, failures_told
-from engine.snapshot.format import MANIFEST, Manifest
+from engine.snapshot.format import FORMAT_VERSION, MANIFEST, Manifest
 from engine.snapshot.open import open_corpus
 from engine.snapshot.scratch import scratch
 from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
 from engine.times import iso, to_datetime
 
-__all__ = ["Retention", "refresh", "sources_digest", "sweep", "verify"]
+__all__ = ["Build", "Retention", "refresh", "sources_digest", "sweep", "verify"]
 
 _SHOWN_PROBLEMS = 20
 _MORE_ROOM = "raise duckdb.memory_limit, or free the temporary folder"
@@ -56,7 +56,10 @@ class Build:
 def sources_digest(sources: Sequence[Source], rules: str) -> list[dict[str, str]]:
     """Name and digest of each source, the role rules and our own format included: equal means nothing to do."""
     return [
-        {"name": source.name, "digest": hashlib.sha256(f"{source.digest()}\0{rules}".encode()).hexdigest()}
+        {
+            "name": source.name,
+            "digest": hashlib.sha256(f"{FORMAT_VERSION}\0{source.digest()}\0{rules}".encode()).hexdigest(),
+        }
         for source in sources
     ]
 
@@ -75,8 +78,11 @@ def refresh(
     """
     expected = store.current()
     digests = sources_digest(sources, build.rules)
-    if expected is not None and not force and _unchanged(store, expected, digests):
-        return {"snapshot": expected, "published": False, "why": "no source changed"}
+    # What is pinned is old on purpose: there is nothing to do when the newest snapshot holds what the sources do.
+    pinned = store.pinned()
+    newest = (store.snapshots() or [expected])[-1] if pinned else expected
+    if newest is not None and not force and _unchanged(store, newest, digests):
+        return {"snapshot": newest, "published": False, "why": "no source changed", **_pin(expected, pinned=pinned)}
     snapshot_id = f"{to_datetime(build.now):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     with failures_told(_MORE_ROOM), tempfile.TemporaryDirectory(prefix="refresh-", dir=scratch(build.work)) as work:
         folder = Path(work) / snapshot_id
@@ -96,10 +102,11 @@ def refresh(
         _check_readable(folder, manifest, build.database)
         progress("publishing", 0, None)
         store.publish(snapshot_id, folder, expected)
-    swept = sweep(store, build.retention, build.now)
+    swept = _swept(store, build)
     return {
         "snapshot": snapshot_id,
         "published": True,
+        **_pin(expected, pinned=pinned),
         "messages": manifest.rows,
         "kinds": dict(manifest.kinds),
         "roles": dict(manifest.roles),
@@ -111,6 +118,17 @@ def refresh(
         "sources": told,
         "removed_snapshots": swept,
     }
+
+
+def _pin(current: str | None, *, pinned: bool) -> dict[str, Any]:
+    return {"pinned": current} if pinned else {}
+
+
+def _swept(store: SnapshotStore, build: Build) -> list[str]:
+    try:
+        return sweep(store, build.retention, build.now)
+    except EngineError:
+        return []  # the new snapshot stands; what should have gone goes next time
 
 
 def _unchanged(store: SnapshotStore, current: str, digests: Sequence[dict[str, str]]) -> bool:
@@ -173,7 +191,8 @@ def sweep(store: SnapshotStore, retention: Retention, now: int) -> list[str]:
     current = store.current()
     oldest_in_grace = f"{to_datetime(now - retention.grace_seconds * 1_000_000):%Y%m%dT%H%M%SZ}"
     removed = []
-    for snapshot_id in store.snapshots()[: -retention.keep]:
+    snapshots = store.snapshots()
+    for snapshot_id in snapshots[: max(0, len(snapshots) - retention.keep)]:
         if snapshot_id != current and snapshot_id < oldest_in_grace:
             store.delete(snapshot_id)
             removed.append(snapshot_id)

@@ -1,6 +1,6 @@
 """Where things lie below a root, the same in a folder and in a bucket.
 
-    CURRENT                                  {"snapshot": "<id>"}
+    CURRENT                                  {"snapshot": "<id>"}, pinned: {"snapshot": "<id>", "pinned": true}
     snapshots/<id>/…                         see engine.snapshot.format
     exports/<caller>/<date>/<export>.<ext>   an export's file
     exports/records/<export>.json            its record
@@ -29,6 +29,7 @@ __all__ = [
     "export_record_name",
     "export_to_json",
     "no_snapshot",
+    "pinned_from_json",
     "pointer_from_json",
     "pointer_to_json",
     "snapshot_folder",
@@ -75,9 +76,10 @@ def conflict() -> Refused:
     )
 
 
-def pointer_to_json(snapshot_id: str) -> bytes:
+def pointer_to_json(snapshot_id: str, *, pinned: bool = False) -> bytes:
     """What CURRENT holds."""
-    return json.dumps({"snapshot": check_snapshot_id(snapshot_id)}).encode()
+    said: dict[str, object] = {"snapshot": check_snapshot_id(snapshot_id)}
+    return json.dumps(said | {"pinned": True} if pinned else said).encode()
 
 
 def pointer_from_json(raw: bytes) -> str:
@@ -92,6 +94,12 @@ def pointer_from_json(raw: bytes) -> str:
         raise BrokenSnapshot(
             "snapshot_broken", "CURRENT names no snapshot", next_step="delete CURRENT, then roll back to a snapshot"
         ) from error
+
+
+def pinned_from_json(raw: bytes) -> bool:
+    """Whether what CURRENT holds says so; raises as `pointer_from_json`."""
+    pointer_from_json(raw)
+    return json.loads(raw).get("pinned") is True
 
 
 def export_name(export: Export) -> str:

@@ -28,6 +28,7 @@ from infra.layout import (
     export_record_name,
     export_to_json,
     no_snapshot,
+    pinned_from_json,
     pointer_from_json,
     pointer_to_json,
     snapshot_folder,
@@ -57,12 +58,13 @@ class LocalSnapshots:
 
     def current(self) -> str | None:
         """Id of the current snapshot, `None` before the first."""
-        with _reachable():
-            try:
-                raw = (self._root / CURRENT).read_bytes()
-            except FileNotFoundError:
-                return None
-        return pointer_from_json(raw)
+        raw = self._pointer()
+        return None if raw is None else pointer_from_json(raw)
+
+    def pinned(self) -> bool:
+        """Whether the current snapshot is pinned."""
+        raw = self._pointer()
+        return raw is not None and pinned_from_json(raw)
 
     def read(self, snapshot_id: str, name: str) -> bytes:
         """The whole of one small file of a snapshot."""
@@ -123,8 +125,8 @@ class LocalSnapshots:
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
 
-    def point(self, snapshot_id: str, expected: str | None) -> None:
-        """Make an existing snapshot current."""
+    def point(self, snapshot_id: str, expected: str | None, *, pinned: bool = False) -> None:
+        """Make an existing snapshot current, pinned or not."""
         folder = self._folder(snapshot_id)
         with _reachable():
             if not (folder / MANIFEST).is_file():
@@ -134,7 +136,7 @@ class LocalSnapshots:
                     raise conflict()
                 if not (folder / MANIFEST).is_file():
                     raise no_snapshot()
-                self._replace_current(snapshot_id)
+                self._replace_current(snapshot_id, pinned=pinned)
 
     def snapshots(self) -> list[str]:
         """Ids of all complete snapshots, oldest first."""
@@ -152,6 +154,13 @@ class LocalSnapshots:
                     return
                 _remove(folder)
 
+    def _pointer(self) -> bytes | None:
+        with _reachable():
+            try:
+                return (self._root / CURRENT).read_bytes()
+            except FileNotFoundError:
+                return None
+
     def _folder(self, snapshot_id: str) -> Path:
         return self._root / snapshot_folder(snapshot_id)
 
@@ -168,18 +177,19 @@ class LocalSnapshots:
         staging.rename(target)
         try:
             _flush(self._snapshots)
-            self._replace_current(target.name)
+            if not self.pinned():
+                self._replace_current(target.name)
         except BaseException:
             if self.current() != target.name:
                 _remove(target)
             raise
 
-    def _replace_current(self, snapshot_id: str) -> None:
+    def _replace_current(self, snapshot_id: str, *, pinned: bool = False) -> None:
         self._incoming.mkdir(exist_ok=True)
         fresh = self._incoming / f"{CURRENT}.{secrets.token_hex(4)}"
         try:
             with fresh.open("xb") as file:
-                file.write(pointer_to_json(snapshot_id))
+                file.write(pointer_to_json(snapshot_id, pinned=pinned))
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(self._root / CURRENT)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
@@ -28,6 +29,7 @@ from infra.layout import (
     check_file_name,
     conflict,
     no_snapshot,
+    pinned_from_json,
     pointer_from_json,
     pointer_to_json,
     snapshot_folder,
@@ -87,6 +89,15 @@ class _InDoubtError(Unavailable):
     """CURRENT may name the new snapshot or not: its files must stay."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Pointer:
+    """What CURRENT says, and the condition under which a put replaces just that."""
+
+    snapshot_id: str | None
+    pinned: bool
+    condition: dict[str, str]
+
+
 class S3Snapshots:
     """A `SnapshotStore` in a bucket.
 
@@ -116,7 +127,11 @@ class S3Snapshots:
 
     def current(self) -> str | None:
         """Id of the current snapshot, `None` before the first."""
-        return self._pointer()[0]
+        return self._pointer().snapshot_id
+
+    def pinned(self) -> bool:
+        """Whether the current snapshot is pinned."""
+        return self._pointer().pinned
 
     def read(self, snapshot_id: str, name: str) -> bytes:
         """The whole of one small file of a snapshot."""
@@ -200,17 +215,17 @@ class S3Snapshots:
             self._drop(target)
             raise
         try:
-            self._replace_pointer(snapshot_id, expected)
+            self._replace_pointer(snapshot_id, expected, published=True)
         except _InDoubtError:
             raise
         except EngineError:
             self._drop(target)
             raise
 
-    def point(self, snapshot_id: str, expected: str | None) -> None:
-        """Make an existing snapshot current."""
+    def point(self, snapshot_id: str, expected: str | None, *, pinned: bool = False) -> None:
+        """Make an existing snapshot current, pinned or not."""
         self.read(snapshot_id, MANIFEST)
-        self._replace_pointer(snapshot_id, expected)
+        self._replace_pointer(snapshot_id, expected, pinned=pinned)
 
     def snapshots(self) -> list[str]:
         """Ids of all complete snapshots, oldest first."""
@@ -222,28 +237,32 @@ class S3Snapshots:
         if self.current() != snapshot_id:
             self._remove(folder)
 
-    def _pointer(self) -> tuple[str | None, dict[str, str]]:
-        """The current id, and the condition under which a put replaces just that."""
+    def _pointer(self) -> _Pointer:
         found = self._bucket.get(CURRENT)
         if found is None:
-            return None, {"IfNoneMatch": "*"}
-        return pointer_from_json(found[0]), {"IfMatch": found[1]}
+            return _Pointer(None, False, {"IfNoneMatch": "*"})
+        return _Pointer(pointer_from_json(found[0]), pinned_from_json(found[0]), {"IfMatch": found[1]})
 
-    def _replace_pointer(self, snapshot_id: str, expected: str | None) -> None:
+    def _replace_pointer(
+        self, snapshot_id: str, expected: str | None, *, pinned: bool = False, published: bool = False
+    ) -> None:
+        """Replace CURRENT if it is as expected; a published snapshot leaves a pinned one in place."""
         in_doubt = False
         for attempt in range(_POINTER_ATTEMPTS):
             try:
-                current, condition = self._pointer()
+                found = self._pointer()
             except Unavailable as error:
                 if in_doubt:
                     raise _doubtful(error) from error
                 raise
-            if current == snapshot_id and attempt:
+            if attempt and found.snapshot_id == snapshot_id and (published or found.pinned == pinned):
                 return
-            if current != expected:
+            if found.snapshot_id != expected:
                 raise conflict()
+            if published and found.pinned:
+                return
             try:
-                self._bucket.put(CURRENT, pointer_to_json(snapshot_id), condition)
+                self._bucket.put(CURRENT, pointer_to_json(snapshot_id, pinned=pinned), found.condition)
             except self._bucket.aws.failures as error:
                 code = error_code(error)
                 in_doubt = in_doubt or code in _UNCLEAR

@@ -19,6 +19,7 @@ from tests.contracts.benches import SNAPSHOT_ADAPTERS, SnapshotBench, snapshot_b
 FIRST = "20261201T001500Z-1a2b3c4d"
 SECOND = "20261201T003000Z-00000000"
 THIRD = "20261202T000000Z-ffffffff"
+FOURTH = "20261202T010000Z-0b0b0b0b"
 MISSING = "20261203T000000Z-0a0a0a0a"
 
 NOT_IDS = [
@@ -219,6 +220,54 @@ def test_point_rolls_back_to_an_older_snapshot(store: SnapshotStore, tmp_path: P
     store.point(FIRST, SECOND)
     assert store.current() == FIRST
     assert store.snapshots() == [FIRST, SECOND]
+
+
+def test_a_pin_survives_every_publish_until_it_ends(store: SnapshotStore, bench: SnapshotBench, tmp_path: Path) -> None:
+    assert not store.pinned()
+    store.publish(FIRST, a_snapshot(tmp_path, FIRST), None)
+    store.publish(SECOND, a_snapshot(tmp_path, SECOND), FIRST)
+    store.point(FIRST, SECOND, pinned=True)
+    assert (bench.open().current(), bench.open().pinned()) == (FIRST, True)
+    store.publish(THIRD, a_snapshot(tmp_path, THIRD), FIRST)
+    assert (bench.open().current(), bench.open().pinned()) == (FIRST, True)
+    assert store.snapshots() == [FIRST, SECOND, THIRD]
+    assert store.sizes(THIRD) == sizes_of(tmp_path / f"built-{THIRD}")
+    store.point(THIRD, FIRST)
+    assert (bench.open().current(), bench.open().pinned()) == (THIRD, False)
+    store.publish(FOURTH, a_snapshot(tmp_path, FOURTH), THIRD)
+    assert store.current() == FOURTH
+
+
+def test_the_current_snapshot_is_pinned_and_let_go_where_it_is(store: SnapshotStore, tmp_path: Path) -> None:
+    store.publish(FIRST, a_snapshot(tmp_path, FIRST), None)
+    for pinned in (True, True, False):
+        store.point(FIRST, FIRST, pinned=pinned)
+        assert (store.current(), store.pinned()) == (FIRST, pinned)
+
+
+def test_of_a_publish_and_a_pin_at_once_the_pin_holds_or_is_refused(bench: SnapshotBench, tmp_path: Path) -> None:
+    bench.open().publish(FIRST, a_snapshot(tmp_path, FIRST), None)
+    folder = a_snapshot(tmp_path, SECOND)
+    start = Barrier(2)
+
+    def outcome(step: Callable[[SnapshotStore], None]) -> str:
+        store = bench.open()
+        start.wait()
+        try:
+            step(store)
+        except EngineError as error:
+            return error.code
+        return "done"
+
+    with ThreadPoolExecutor(2) as pool:
+        publishing = pool.submit(outcome, lambda store: store.publish(SECOND, folder, FIRST))
+        pinning = pool.submit(outcome, lambda store: store.point(FIRST, FIRST, pinned=True))
+        ended = (publishing.result(), pinning.result())
+    store = bench.open()
+    if ended[1] == "done":
+        assert (store.current(), store.pinned()) == (FIRST, True)
+    else:
+        assert (ended, store.current(), store.pinned()) == (("done", "refresh_conflict"), SECOND, False)
 
 
 def test_point_to_what_is_not_there_or_against_another_current_fails(store: SnapshotStore, tmp_path: Path) -> None:
