@@ -168,10 +168,12 @@ def _sequence(view: View, row: int, kind: str) -> tuple[str, Rows]:
     """What `view` calls it, and its rows in order of time, `row` among them."""
     if not view.talked[row]:
         return "conversation", np.array([row], dtype=np.int64)
-    if kind == "auto":
-        kind = "thread" if view.thread_sizes[view.narrow.thread[row]] > 1 else "conversation"
-    if kind == "thread":
-        return kind, view.thread_rows(row)
+    if kind in {"auto", "thread"}:
+        # A deleted root is no message, but the one reply it left is in a thread all the same.
+        rows = view.thread_rows(row)
+        if kind == "thread" or len(rows) > 1:
+            return "thread", rows
+        kind = "conversation"
     rows = view.conversation_rows(row)
     if kind == "author":
         people = view.people[view.narrow.author[rows]]
@@ -314,7 +316,7 @@ def _head(view: View, page: _Page, *, reserve: bool) -> tuple[list[str], dict[st
     left = dict.fromkeys(("earlier", "between", "later"), total) if reserve else page.left_out()
     head: dict[str, Any] = {"view": page.talk.kind, "conversation": clipped(message.conversation)}
     line = f"view: {page.talk.kind} in #{inline(message.conversation)}"
-    if size > 1 and page.talk.kind == "thread":
+    if total > 1 and page.talk.kind == "thread":
         head |= {"thread": message.thread_id, "thread_size": size}
         line += f", thread {one_line(message.thread_id)} of {counted(size, 'message')}"
     head |= {"shown": shown, "left_out": left}
