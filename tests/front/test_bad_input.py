@@ -111,7 +111,7 @@ LITERAL = {
     "${jndi:ldap://x}": 0,
     "\\": 0,
     "\x01\x1b[31m": 0,
-    "\u202e\u200b": 9,
+    "\u202e\u200b": 0,
 }
 """Without an operator a query that does not parse is searched as it stands: how many of the nine hold it."""
 
