@@ -117,9 +117,9 @@ class SnapshotReader:
         current = self._store.current()
         if current is None:
             raise NotFound("no_snapshot", "there is no current snapshot", next_step="run refresh")
+        self._renew()
         if self._corpus is None or self._corpus.manifest.snapshot_id != current:
             self._corpus = self._open(current)
-        self._renew()
         self._looked_at = now
         return self._corpus
 
