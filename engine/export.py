@@ -24,7 +24,7 @@ from engine.hints import hints_of
 from engine.hits import Hits, find
 from engine.match import compile_tree
 from engine.model import Message
-from engine.ports import Export, ExportSink, ExportStore
+from engine.ports import Export, ExportStore
 from engine.query.bind import bind
 from engine.render import Scope, bounded_notes, found_line, found_object, hint_lines, scope_line, scope_object
 from engine.requests import Criteria, ExportRequest
@@ -57,28 +57,34 @@ class Job:
         Raises:
             EngineError: what reading or writing met; the record then says `failed`.
         """
-        digest, size = hashlib.sha256(), 0
-        sink: ExportSink | None = None
         try:
-            sink = self.store.sink(self.export)
-            columns = self.request.fields or tuple(COLUMNS)
-            for piece in encoded(self._messages(), columns, self.request.format, self.database):
-                sink.write(piece)
-                digest.update(piece)
-                size += len(piece)
-            sink.commit()
-        except BaseException as error:
-            if sink is not None:
-                sink.abort()
-            if isinstance(error, _Cancelled):
-                return
+            digest, size = self._write()
+        except _Cancelled:
+            return
+        except BaseException:
             # A store that failed the file may fail the record too: why the file failed is what the caller needs.
             with suppress(Unavailable):
                 self.store.put(replace(self.export, state="failed"))
             raise
         rows = self.hits.found.messages
-        self.export = replace(self.export, state="done", rows=rows, size=size, sha256=digest.hexdigest())
+        self.export = replace(self.export, state="done", rows=rows, size=size, sha256=digest)
         self.store.put(self.export)
+
+    def _write(self) -> tuple[str, int]:
+        """Write the file whole, or leave nothing of it; its SHA-256 in hex and its size in bytes."""
+        sink = self.store.sink(self.export)
+        digest, size = hashlib.sha256(), 0
+        columns = tuple(dict.fromkeys(self.request.fields or COLUMNS))
+        try:
+            for piece in encoded(self._messages(), columns, self.request.format, self.database):
+                sink.write(piece)
+                digest.update(piece)
+                size += len(piece)
+            sink.commit()
+        except BaseException:
+            sink.abort()
+            raise
+        return digest.hexdigest(), size
 
     def cancel(self) -> None:
         """Stop at the next row."""

@@ -48,8 +48,13 @@ _PIECE_BYTES = 1 << 18
 _LEAST_OBJECT_BYTES = 1 << 20
 """DuckDB's buffers are a multiple of the longest line it is told to expect."""
 
-_EXECUTED = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""First characters by which a spreadsheet takes a cell for a formula."""
+_EXECUTED = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""First characters by which a spreadsheet takes a cell for a formula, full-width ones in some countries."""
+
+
+_CONTROLS = frozenset(map(chr, range(32)))
+_SKIPPED = "".join(_CONTROLS) + " \u00a0\ufeff"
+"""What a spreadsheet may pass over at the start of a cell."""
 
 
 def encoded(
@@ -90,8 +95,9 @@ def _csv(messages: Iterable[Message], columns: Sequence[str]) -> Iterator[bytes]
 
 def _inert(value: Any) -> str:
     text = "" if value is None else str(value)
-    risky = text.startswith(_EXECUTED) or (text[:1] != "" and ord(text[0]) < 32)
-    return f"'{text}" if risky else text
+    # Some strip control characters and blanks first, and then look.
+    bare = text.lstrip(_SKIPPED)
+    return f"'{text}" if bare.startswith(_EXECUTED) or text[:1] in _CONTROLS else text
 
 
 def _parquet(messages: Iterable[Message], columns: Sequence[str], database: DatabaseSettings) -> Iterator[bytes]:
