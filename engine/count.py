@@ -39,6 +39,7 @@ from engine.render import (
 from engine.requests import CountRequest
 from engine.scan import inside_words
 from engine.tables import Table, tabulate
+from engine.tally import add
 from engine.text import fold, one_line
 from engine.times import bucketing, to_date
 
@@ -157,7 +158,8 @@ def count(request: CountRequest, call: Call) -> Answer:
     for rung in _LADDER:
         text, structured = _text(made, rung), _object(made, rung)
         if fits(text, structured, budget, room):
-            return Answer(text, structured)
+            break
+        add("budget_cuts")
     return Answer(text, structured)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from engine.plan import Occurrences, Path, distinct_terms, evaluate, occurrences
 from engine.query.bind import BoundQuery
+from engine.tally import PlannedTerm, add, note_plan
 from engine.view import View
 
 __all__ = ["Found", "Hits", "find"]
@@ -88,7 +89,11 @@ def find(view: View, query: BoundQuery, *, brute: bool = False) -> Hits:
         Unavailable: `too_slow`, `store_unreachable`.
     """
     wanted = [] if query.tree is None else distinct_terms(query.tree)
-    return Hits(view, query, occurrences(view.corpus, wanted, brute=brute))
+    hits = Hits(view, query, occurrences(view.corpus, wanted, brute=brute))
+    if any(each.path == "substring" for each in hits.occurrences):
+        add("rows_scanned", view.corpus.rows)
+    note_plan([PlannedTerm(str(each.term), each.path, hits.document_frequency(each)) for each in hits.occurrences])
+    return hits
 
 
 def count_rows(view: View, rows: Rows) -> Found:

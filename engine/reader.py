@@ -18,6 +18,8 @@ from engine.ports import SnapshotStore
 from engine.sight import Sight
 from engine.snapshot.database import Database, DatabaseSettings, connect
 from engine.snapshot.open import Corpus, open_corpus
+from engine.snapshot.statements import Statements
+from engine.tally import note_snapshot
 from engine.view import View
 
 __all__ = ["SnapshotReader"]
@@ -27,7 +29,10 @@ _VIEWS = 32
 
 
 class SnapshotReader:
-    """One per process; safe to share between threads. Nothing is opened before the first call."""
+    """One per process; safe to share between threads. Nothing is opened before the first call.
+
+    `metered` may put a counter around the statements of each snapshot that is opened.
+    """
 
     def __init__(
         self,
@@ -36,12 +41,14 @@ class SnapshotReader:
         limits: Limits,
         warn: Callable[[str], None],
         look_seconds: int = 30,
+        metered: Callable[[Statements], Statements] = lambda statements: statements,
     ) -> None:
         self._store = store
         self._settings = settings
         self._limits = limits
         self._warn = warn
         self._look = look_seconds * 1_000_000
+        self._metered = metered
         self._lock = threading.Lock()
         self._looking = threading.Lock()
         self._looks = 0
@@ -59,6 +66,7 @@ class SnapshotReader:
             Unavailable, BrokenSnapshot: there is no snapshot to serve.
         """
         corpus = self._current(now)
+        note_snapshot(corpus.manifest.created_at)
         with self._lock:
             key = (corpus.manifest.snapshot_id, sight)
             view = self._views.get(key)
@@ -136,7 +144,8 @@ class SnapshotReader:
         return None
 
     def _open(self, snapshot_id: str) -> Corpus:
-        return open_corpus(self._store, snapshot_id, Database(self._connected(), self._limits.scan.seconds))
+        database = Database(self._connected(), self._limits.scan.seconds)
+        return open_corpus(self._store, snapshot_id, self._metered(database))
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:

@@ -28,6 +28,7 @@ from handler.settings_table import (
     LimitSettings,
     RetentionSettings,
     ServerSettings,
+    SignalSettings,
     SourceSettings,
     setting_rows,
 )
@@ -52,6 +53,7 @@ class Settings(BaseSettings):
     corpus: CorpusSettings = CorpusSettings()
     sources: tuple[SourceSettings, ...] = ()
     server: ServerSettings = ServerSettings()
+    signals: SignalSettings = SignalSettings()
     retention: RetentionSettings = RetentionSettings()
     duckdb: DuckDBSettings = DuckDBSettings()
     aws: AwsSettings = AwsSettings()

@@ -27,6 +27,7 @@ __all__ = [
     "RoleSettings",
     "ServerSettings",
     "SettingRow",
+    "SignalSettings",
     "SourceSettings",
     "setting_rows",
 ]
@@ -145,6 +146,28 @@ class ServerSettings(_Section):
     )
 
 
+class SignalSettings(_Section):
+    """What is told of calls: to whoever runs the server, and of their cost to whoever calls."""
+
+    service: str = _setting(
+        "hayfork",
+        "Name of this function in its logs and metrics.",
+        "Each name is a set of metrics of its own, which are paid for.",
+        pattern=r"^[A-Za-z0-9_.-]{1,80}$",
+    )
+    log_queries: bool = _setting(
+        False, "Log the text of each query.", "Off: what people look for may be as private as what was said."
+    )
+    traces: bool = _setting(
+        False, "Record a subsegment of each call with X-Ray.", "Off: its library adds half a second to a cold start."
+    )
+    explain: bool = _setting(
+        False,
+        "Say in each result how each term was found, and what the call read.",
+        "Off: half a kilobyte of each page that answers no question of an agent's.",
+    )
+
+
 class RetentionSettings(_Section):
     """Which old snapshots stay after a refresh."""
 
@@ -248,6 +271,7 @@ def setting_rows() -> Iterator[SettingRow]:
     yield from _rows_of("sources", SourceSettings, variables=False)
     yield from _rows_of("sources.roles.ROLE", RoleSettings, variables=False)
     yield from _rows_of("server", ServerSettings)
+    yield from _rows_of("signals", SignalSettings)
     yield from _rows_of("retention", RetentionSettings)
     yield from _rows_of("duckdb", DuckDBSettings)
     yield from _rows_of("aws", AwsSettings)

@@ -10,19 +10,25 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import BadInput, quoted
+from engine.limits import Limits
 from engine.ports import ExportStore, SeenStore, SnapshotStore, Source
 from engine.reader import SnapshotReader
 from engine.refresh import Retention
 from engine.snapshot.database import DatabaseSettings
+from engine.snapshot.statements import Statements
 from engine.sources.roles import RoleRules
 from engine.sources.slack import SlackExport
 from engine.sources.tables import TableSource
+from engine.tally import add
+from handler.app import App
+from handler.counted import CountedApp, Observer, room_for_explanations
 from handler.local_app import LocalApp, Parts
 from handler.settings import Settings
 from handler.settings_table import SourceSettings
@@ -32,7 +38,14 @@ if TYPE_CHECKING:
     from infra.dynamodb_lock import DynamoDbLock
     from infra.s3 import BucketSettings
 
-__all__ = ["build_app", "build_export_links", "build_refresh_lock", "system_clock"]
+__all__ = [
+    "build_app",
+    "build_counted_app",
+    "build_export_links",
+    "build_refresh_lock",
+    "build_snapshots",
+    "system_clock",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -46,33 +59,75 @@ def system_clock() -> int:
     return time.time_ns() // 1_000
 
 
-def build_app(settings: Settings, clock: Clock) -> LocalApp:
-    """The application over these settings. Opens and connects nothing yet.
+def build_app(settings: Settings, clock: Clock, sources: Sequence[Source] = ()) -> LocalApp:
+    """The application over these settings. Opens and connects nothing yet. `sources` come before those of the settings.
 
     Raises:
         BadInput: `bad_setting` when settings contradict each other.
     """
-    snapshots, seen, exports, later = _stores(settings, clock)
-    database = _database(settings)
-    limits = settings.engine_limits
-    return LocalApp(
-        Parts(
-            name=settings.corpus.name,
-            zone=settings.corpus.zone,
-            limits=limits,
-            clock=clock,
-            snapshots=snapshots,
-            reader=SnapshotReader(snapshots, database, limits, logger.warning),
-            seen=seen,
-            exports=exports,
-            sources=lambda: [_source(settings, source) for source in settings.sources],
-            rules=_rules_digest(settings),
-            database=database,
-            retention=Retention(settings.retention.keep_snapshots, settings.retention.grace_seconds),
-            version=_version(),
-            later=later,
-        )
+    return LocalApp(_parts(settings, clock, sources, _stores(settings, clock), settings.engine_limits))
+
+
+def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None = None) -> App:
+    """The application as it is served: with what each call costs told to `observe`, and in results by a setting.
+
+    Raises:
+        BadInput: as `build_app`.
+    """
+    explain = settings.signals.explain
+    if observe is None and not explain:
+        return build_app(settings, clock)
+    from infra.counting import (  # noqa: PLC0415 - a laptop that counts nothing does not need them
+        CountingExports,
+        CountingSeen,
+        CountingSnapshots,
+        CountingStatements,
     )
+
+    plain = _stores(settings, clock)
+    snapshots = CountingSnapshots(plain.snapshots, "HTTP" if settings.corpus.root.startswith("s3://") else "FileSystem")
+    stores = Stores(snapshots, CountingSeen(plain.seen), CountingExports(plain.exports), plain.later)
+    limits = settings.engine_limits
+    inside = room_for_explanations(limits) if explain else limits
+    app = LocalApp(_parts(settings, clock, (), stores, inside, CountingStatements))
+    return CountedApp(app, limits, observe=observe, explain=explain, collect=snapshots.collect)
+
+
+def build_snapshots(settings: Settings, clock: Clock) -> SnapshotStore:
+    """The snapshots alone, to list and to roll back; raises likewise."""
+    return _stores(settings, clock).snapshots
+
+
+def _parts(
+    settings: Settings,
+    clock: Clock,
+    sources: Sequence[Source],
+    stores: "Stores",
+    limits: Limits,
+    metered: Callable[[Statements], Statements] = lambda statements: statements,
+) -> Parts:
+    database = _database(settings)
+    return Parts(
+        name=settings.corpus.name,
+        zone=settings.corpus.zone,
+        limits=limits,
+        clock=clock,
+        snapshots=stores.snapshots,
+        reader=SnapshotReader(stores.snapshots, database, limits, _warn, metered=metered),
+        seen=stores.seen,
+        exports=stores.exports,
+        sources=lambda: [*sources, *(_source(settings, source) for source in settings.sources)],
+        rules=_rules_digest(settings),
+        database=database,
+        retention=Retention(settings.retention.keep_snapshots, settings.retention.grace_seconds),
+        version=_version(),
+        later=stores.later,
+    )
+
+
+def _warn(words: str) -> None:
+    logger.warning(words)
+    add("snapshot_fallbacks")
 
 
 def build_export_links(settings: Settings, clock: Clock) -> Callable[[str], str | None]:
@@ -103,7 +158,14 @@ def build_refresh_lock(settings: Settings) -> "DynamoDbLock":
     return DynamoDbLock(settings.aws.lock_table, "refresh", _aws(settings, settings.aws.dynamodb_endpoint))
 
 
-Stores = tuple[SnapshotStore, SeenStore, ExportStore, Callable[[str], None] | None]
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The adapters of one deployment."""
+
+    snapshots: SnapshotStore
+    seen: SeenStore
+    exports: ExportStore
+    later: Callable[[str], None] | None
 
 
 def _stores(settings: Settings, clock: Clock) -> Stores:
@@ -113,11 +175,12 @@ def _stores(settings: Settings, clock: Clock) -> Stores:
     from infra.sqlite import SqliteSeen  # noqa: PLC0415 - likewise
 
     root = Path(settings.corpus.root)
-    return LocalSnapshots(root), SqliteSeen(root / "seen.sqlite", clock=clock), LocalExports(root), None
+    return Stores(LocalSnapshots(root), SqliteSeen(root / "seen.sqlite", clock=clock), LocalExports(root), None)
 
 
 def _aws_stores(settings: Settings) -> Stores:
     from infra.aws_lambda import LambdaInvoker  # noqa: PLC0415 - a laptop does not need boto3
+    from infra.counting import count_request  # noqa: PLC0415 - likewise
     from infra.dynamodb import DynamoSeen  # noqa: PLC0415 - likewise
     from infra.s3_exports import S3Exports  # noqa: PLC0415 - likewise
     from infra.s3_snapshots import S3Snapshots  # noqa: PLC0415 - likewise
@@ -131,14 +194,17 @@ def _aws_stores(settings: Settings) -> Stores:
         if aws.invoke_function
         else None
     )
-    seen = DynamoSeen(aws.seen_table, region=aws.region or None, endpoint_url=aws.dynamodb_endpoint or None)
-    return S3Snapshots(bucket), seen, S3Exports(bucket, aws.public_url), later
+    seen = DynamoSeen(
+        aws.seen_table, region=aws.region or None, endpoint_url=aws.dynamodb_endpoint or None, sent=count_request
+    )
+    return Stores(S3Snapshots(bucket), seen, S3Exports(bucket, aws.public_url), later)
 
 
 def _aws(settings: Settings, endpoint: str) -> "AwsSettings":
     from infra.aws import AwsSettings  # noqa: PLC0415 - a laptop does not need it
+    from infra.counting import count_request  # noqa: PLC0415 - likewise
 
-    return AwsSettings(settings.aws.region or None, endpoint or None)
+    return AwsSettings(settings.aws.region or None, endpoint or None, sent=count_request)
 
 
 def _bucket(settings: Settings) -> "BucketSettings":

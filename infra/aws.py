@@ -4,7 +4,7 @@ Decides that nothing of boto3 is imported before an adapter is made, and that no
 socket opened before an adapter's first call: an image of a process taken in between holds neither.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,15 @@ __all__ = ["Aws", "AwsSettings", "error_code", "unreachable"]
 class AwsSettings:
     """Where to call and how long to wait. `None` leaves region and endpoint to boto3's own chain.
 
-    `timeout_seconds` is for connecting and for each read; `attempts` counts the first one.
+    `timeout_seconds` is for connecting and for each read; `attempts` counts the first one. `sent` is told the service
+    of each request as it goes out, tries included.
     """
 
     region: str | None = None
     endpoint_url: str | None = None
     timeout_seconds: float = 5.0
     attempts: int = 3
+    sent: Callable[[str], None] | None = None
 
 
 class Aws:
@@ -100,12 +102,17 @@ class Aws:
         )
         with self.reachable():
             # One session must not make clients in two threads at once: each client gets its own.
-            return self._new_session().client(
+            client = self._new_session().client(
                 service,
                 region_name=self.settings.region,
                 endpoint_url=self.settings.endpoint_url,
                 config=config,
             )
+        sent = self.settings.sent
+        if sent is not None:
+            # What a handler of this event returns would stand for the response.
+            client.meta.events.register(f"before-send.{service}", lambda **_: sent(service))
+        return client
 
     def _shared_session(self) -> Any:
         if self._session is None:

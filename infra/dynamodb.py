@@ -62,7 +62,7 @@ class DynamoSeen:
     """A `SeenStore` in the table `table`.
 
     A call ends within about `deadline_seconds`, one try within a third of it. `clock` gives microseconds
-    since 1970, UTC; `timer` and `sleep` are seconds.
+    since 1970, UTC; `timer` and `sleep` are seconds; `sent` is told of each request.
     """
 
     def __init__(
@@ -75,8 +75,9 @@ class DynamoSeen:
         clock: Callable[[], int] = _now,
         timer: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        sent: Callable[[str], None] | None = None,
     ) -> None:
-        self._aws = Aws(AwsSettings(region, endpoint_url, timeout_seconds=deadline_seconds / 3))
+        self._aws = Aws(AwsSettings(region, endpoint_url, timeout_seconds=deadline_seconds / 3, sent=sent))
         self._table = table
         self._deadline_seconds = deadline_seconds
         self._clock = clock

@@ -31,9 +31,9 @@ def now() -> int:
 
 
 def _wired(settings: Settings) -> App:
-    from handler.wiring import build_app  # noqa: PLC0415 - `--help` and errors should not wait for it
+    from handler.wiring import build_counted_app  # noqa: PLC0415 - `--help` and errors should not wait for it
 
-    return build_app(settings, now)
+    return build_counted_app(settings, now)
 
 
 @dataclass(frozen=True, slots=True)

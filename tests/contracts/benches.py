@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -11,6 +11,7 @@ import pytest
 
 from engine.ports import Export, ExportStore, SeenStore, SnapshotStore
 from infra.aws import AwsSettings
+from infra.counting import CountingExports, CountingSeen, CountingSnapshots
 from infra.dynamodb import PARTITION_KEY, SORT_KEY, DynamoSeen
 from infra.localdir import LocalExports, LocalSnapshots
 from infra.s3 import BucketSettings
@@ -200,22 +201,33 @@ def _keys(aws: LocalAws, settings: BucketSettings) -> list[str]:
 
 
 _AWS = pytest.mark.aws
-SEEN_ADAPTERS = ["sqlite", pytest.param("dynamodb", marks=_AWS)]
-SNAPSHOT_ADAPTERS = ["localdir", pytest.param("s3", marks=_AWS)]
-EXPORT_ADAPTERS = ["localdir", pytest.param("s3", marks=_AWS)]
+SEEN_ADAPTERS = ["sqlite", "counting", pytest.param("dynamodb", marks=_AWS)]
+SNAPSHOT_ADAPTERS = ["localdir", "counting", pytest.param("s3", marks=_AWS)]
+EXPORT_ADAPTERS = ["localdir", "counting", pytest.param("s3", marks=_AWS)]
 
 
 def seen_bench(request: pytest.FixtureRequest, folder: Path) -> SeenBench:
     """The adapter a fixture's parameter names; likewise the two below."""
-    return sqlite_seen(folder) if request.param == "sqlite" else dynamo_seen(_local_aws(request))
+    if request.param == "dynamodb":
+        return dynamo_seen(_local_aws(request))
+    bench = sqlite_seen(folder)
+    return bench if request.param == "sqlite" else replace(bench, open=lambda: CountingSeen(bench.open()))
 
 
 def snapshot_bench(request: pytest.FixtureRequest, folder: Path) -> SnapshotBench:
-    return local_snapshots(folder) if request.param == "localdir" else s3_snapshots(_local_aws(request))
+    if request.param == "s3":
+        return s3_snapshots(_local_aws(request))
+    bench = local_snapshots(folder)
+    if request.param == "localdir":
+        return bench
+    return replace(bench, open=lambda: CountingSnapshots(bench.open(), "FileSystem"))
 
 
 def export_bench(request: pytest.FixtureRequest, folder: Path) -> ExportBench:
-    return local_exports(folder) if request.param == "localdir" else s3_exports(_local_aws(request))
+    if request.param == "s3":
+        return s3_exports(_local_aws(request))
+    bench = local_exports(folder)
+    return bench if request.param == "localdir" else replace(bench, open=lambda: CountingExports(bench.open()))
 
 
 def _local_aws(request: pytest.FixtureRequest) -> LocalAws:

@@ -8,7 +8,7 @@ from handler.settings import Settings
 from handler.settings_table import CorpusSettings, ServerSettings, SourceSettings
 from handler.wiring import build_app
 
-__all__ = ["wired_app"]
+__all__ = ["NOON", "wired_app", "wired_settings"]
 
 NOON = 1_480_507_200_000_000
 """2016-11-30 12:00 UTC in microseconds."""
@@ -16,6 +16,13 @@ NOON = 1_480_507_200_000_000
 
 def wired_app(folder: Path, *, structured: bool = False) -> App:
     """An application with 120 messages of three authors in two conversations, refreshed once."""
+    app = build_app(wired_settings(folder, structured=structured), lambda: NOON)
+    app.refresh()
+    return app
+
+
+def wired_settings(folder: Path, *, structured: bool = False) -> Settings:
+    """Its settings, with the table they name written."""
     rows = [
         {
             "conversation": "support" if n % 3 else "общий",
@@ -38,11 +45,8 @@ def wired_app(folder: Path, *, structured: bool = False) -> App:
         "author": "author",
         "body": "text",
     }
-    settings = Settings(
+    return Settings(
         corpus=CorpusSettings(root=str(folder / "corpus")),
         sources=(SourceSettings(format="jsonl", location=str(table), name="messages", columns=columns),),
         server=ServerSettings(structured=structured),
     )
-    app = build_app(settings, lambda: NOON)
-    app.refresh()
-    return app
