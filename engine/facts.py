@@ -81,10 +81,8 @@ def facts_line(view: View) -> str:
     kinds = [
         f"{inline(k)} {n:,}" + (" (on request only)" if k == "activity" else "") for k, n in facts["kinds"].items()
     ]
-    tail = [
-        f"Roles: {', '.join(f'{inline(role)} {n:,}' for role, n in facts['roles'].items())}.",
-        f"Kinds: {', '.join(kinds)}.",
-    ]
+    roles = [f"{inline(role)} {n:,}" for role, n in facts["roles"].items()]
+    tail = [f"{what}: {', '.join(values)}." for what, values in (("Roles", roles), ("Kinds", kinds)) if values]
     if "statuses" in facts:
         tail.append(f"Status: {', '.join(f'{inline(s)} {n:,}' for s, n in facts['statuses'].items())}.")
     tail.append(f"{facts['in_threads']:,} messages are in threads.")
