@@ -30,6 +30,8 @@ _ID_CHARS = 120
 _PLAIN_ID = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}--\[\]⟦⟧⏎]+", regex.V1)
 _NOT_PLAIN = regex.compile(r"[^\p{L}\p{N}\p{P}\p{S}]|[\[\]⟦⟧⏎]", regex.V1)
 
+_SURROGATE = regex.compile("[\ud800-\udfff]")
+
 _COLUMNS = {
     "sequence": "BIGINT",
     "message_id": "VARCHAR",
@@ -143,7 +145,7 @@ def _clean(text: str) -> str:
         text = text.replace("\0", "�")
     if text.isascii():
         return text
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _has_surrogate(text) else text
+    return _SURROGATE.sub("\ufffd", text) if _has_surrogate(text) else text
 
 
 def _has_surrogate(text: str) -> bool:

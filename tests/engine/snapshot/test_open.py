@@ -1,0 +1,84 @@
+"""A snapshot opened: rows become messages, and what is not as written is refused."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import BadInput, BrokenSnapshot
+from engine.model import message_key_of
+from engine.snapshot.database import Database, connect
+from engine.snapshot.open import Corpus, open_corpus
+from tests.engine.corpora import SETTINGS, SNAPSHOT, Folder, corpus_of, random_messages, said
+
+
+def folder_of(root: Path) -> Path:
+    return next(path for path in root.iterdir() if path.name.startswith("snapshot-"))
+
+
+def test_rows_come_in_the_order_asked_for_however_many(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    messages = [said(n, f"text {n}", topic=f"Topic {n}") for n in range(450)]
+    corpus = corpus_of(tmp_path, messages, shard_rows=300, index=False)
+    for many in (1, 7, 450):
+        rows = chance.sample(range(450), many)
+        assert [m.body for m in corpus.messages(rows)] == [f"text {row}" for row in rows]
+        assert corpus.folded(rows) == [(f"topic {row}", f"text {row}") for row in rows]
+        assert [m.row for m in corpus.stream(np.array(rows))] == rows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ids_and_threads_are_found_whether_the_root_is_stored_or_not(tmp_path: Path, seed: int) -> None:
+    messages = random_messages(random.Random(seed), 40)
+    corpus = corpus_of(tmp_path, messages, shard_rows=5, index=False)
+    stored = corpus.messages(range(corpus.rows))
+    for m in stored:
+        assert corpus.row_of(m.message_id) == m.row
+        assert corpus.thread_of(m.thread_id) == corpus.narrow.thread[m.row]
+    assert (corpus.row_of("c1:none"), corpus.thread_of("c1:none")) == (None, None)
+    assert corpus.message_keys.tolist() == [message_key_of(m.message_id) for m in stored]
+    assert len(corpus.copy_keys) == corpus.rows
+
+
+@pytest.mark.parametrize("harm", ["missing", "longer", "shorter"])
+def test_a_file_of_another_size_is_named(tmp_path: Path, harm: str) -> None:
+    corpus_of(tmp_path, [said(1, "x")], index=False)
+    folder = folder_of(tmp_path)
+    path = folder / "0000" / "text.parquet"
+    raw = path.read_bytes()
+    path.unlink()
+    if harm != "missing":
+        path.write_bytes(raw + b"x" if harm == "longer" else raw[:-1])
+    database = Database(connect(SETTINGS, [f"{folder}/"]), 20)
+    with pytest.raises(BrokenSnapshot) as raised:
+        open_corpus(Folder(folder), SNAPSHOT, database)
+    assert raised.value.message.startswith("file 0000/text.parquet of the snapshot is missing or has another size")
+    with pytest.raises(BadInput):
+        open_corpus(Folder(folder), "../x", database)
+    database.close()
+
+
+def test_a_manifest_that_counts_otherwise_is_refused(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, [said(1, "x")], index=False)
+    prefix = f"{folder_of(tmp_path)}/"
+    with pytest.raises(BrokenSnapshot) as raised:
+        Corpus(replace(corpus.manifest, rows=2), prefix, corpus.database)
+    assert raised.value.message == "the snapshot has not as many rows as its manifest says"
+    with pytest.raises(BrokenSnapshot) as fewer:
+        corpus.messages([0, 1])
+    assert fewer.value.message == "the snapshot has fewer rows than its manifest says"
+
+
+def test_a_flipped_bit_in_a_page_is_a_broken_snapshot_when_read(tmp_path: Path) -> None:
+    corpus_of(tmp_path, [said(n, f"text {n * 7919}") for n in range(500)], index=False)
+    folder = folder_of(tmp_path)
+    path = folder / "0000" / "text.parquet"
+    raw = bytearray(path.read_bytes())
+    raw[8:400] = bytes(byte ^ 0x55 for byte in raw[8:400])
+    path.write_bytes(raw)
+    corpus = open_corpus(Folder(folder), SNAPSHOT, Database(connect(SETTINGS, [f"{folder}/"]), 20))
+    with pytest.raises(BrokenSnapshot) as raised:
+        corpus.messages(range(500))
+    assert raised.value.code == "snapshot_broken"
