@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from engine.errors import EngineError
 
-__all__ = ["tell"]
+__all__ = ["outline", "tell"]
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +26,11 @@ def tell(error: Exception) -> str:
             logger.warning("%s: %s", error.code, error.detail)
         return error.to_text()
     reference = secrets.token_hex(4)
-    logger.error("internal error, reference %s: %s", reference, _outline(error))
+    logger.error("internal error, reference %s: %s", reference, outline(error))
     return f"internal error, reference {reference}"
 
 
-def _outline(error: BaseException) -> str:
+def outline(error: BaseException) -> str:
     """Types of the exception and its causes, each with the places it came through, innermost last."""
     parts: list[str] = []
     seen: set[int] = set()

@@ -2,6 +2,7 @@
 
     {"tool": "count_messages", "arguments": {...}, "caller": "billing"}   the answer's object, or {"error"}
     {"export": "<id>"}                                                    how far the export is then
+    {"canary": "<query>"}                                                 {"found"}, or an error raised for an alarm
 
 Decides what an event must hold. Who may invoke the function may call as anyone: the caller is not checked but
 must be named, since sessions and exports belong to it. Must never know a protocol.
@@ -10,18 +11,20 @@ must be named, since sessions and exports belong to it. Must never know a protoc
 from functools import cache
 from typing import Any
 
-from engine.errors import BadInput, EngineError, Unavailable, quoted
+from engine.errors import BadInput, EngineError, NotFound, Unavailable, quoted
 from engine.sight import Caller
 from handler.app import App
 from handler.arguments import parse_arguments
 from handler.faults import tell
 from handler.lambda_settings import at_start, lambda_settings
-from handler.wiring import build_app, system_clock
+from handler.signals import Signals
+from handler.wiring import build_counted_app, system_clock
 
 __all__ = ["answer", "handler"]
 
 _FIELDS = frozenset({"tool", "arguments", "caller"})
-_SHAPE = 'send {"tool", "arguments", "caller"} or {"export"}'
+_SHAPE = 'send {"tool", "arguments", "caller"}, {"export"} or {"canary"}'
+_CANARY = Caller("canary")
 
 
 def answer(app: App, event: Any) -> dict[str, Any]:
@@ -36,6 +39,8 @@ def answer(app: App, event: Any) -> dict[str, Any]:
         if set(event) != {"export"} or not isinstance(event["export"], str):
             raise BadInput("bad_event", "export stands alone and is an id", next_step=_SHAPE)
         return app.finish_export(event["export"])
+    if "canary" in event:
+        return _canary(app, event)
     for name in event:
         if name not in _FIELDS:
             raise BadInput("bad_event", f"an event has no field {quoted(name)}", next_step=_SHAPE)
@@ -50,24 +55,57 @@ def answer(app: App, event: Any) -> dict[str, Any]:
     return app.call(request, Caller(f"invoke:{caller}")).object
 
 
+def _canary(app: App, event: dict[str, Any]) -> dict[str, Any]:
+    """Count and read what is known to be there, as an agent would, and remember nothing of it."""
+    query = event["canary"]
+    if set(event) != {"canary"} or not isinstance(query, str):
+        raise BadInput("bad_event", "canary stands alone and is a query", next_step=_SHAPE)
+    counted = app.call(parse_arguments("count_messages", {"query": query}, app.limits), _CANARY)
+    found = counted.object["found"]["messages"]
+    if not found:
+        raise NotFound("unknown_message", "the canary's query finds nothing", next_step="name one that does")
+    return {"found": found}
+
+
 @cache
 def _app() -> App:
-    return build_app(lambda_settings(), system_clock)
+    return build_counted_app(lambda_settings(), system_clock, _signals().called)
+
+
+@cache
+def _signals() -> Signals:
+    return Signals(lambda_settings().signals, system_clock)
 
 
 def handler(event: Any, context: object) -> dict[str, Any]:
     """Answer one event. What a caller can mend comes back as `{"error": {"code", "message", "next"}}`."""
-    del context
-    try:
-        return answer(_app(), event)
-    except EngineError as error:
-        words = tell(error)
-        if isinstance(error, Unavailable) and isinstance(event, dict) and "export" in event:
-            # Exports are invoked asynchronously: what is raised is tried again, what is returned is lost.
-            raise RuntimeError(words) from None
-        return {"error": error.to_object()}
-    except Exception as error:  # noqa: BLE001 - the one catch-all: Lambda would log and return the message
-        raise RuntimeError(tell(error)) from None
+    with _signals().invocation(context):
+        canary = isinstance(event, dict) and "canary" in event
+        try:
+            told = answer(_app(), event)
+        except EngineError as error:
+            words = tell(error)
+            if canary or (isinstance(error, Unavailable) and isinstance(event, dict) and "export" in event):
+                # Both are invoked asynchronously: what is returned is lost, what is raised is counted and tried again.
+                _failed(canary=canary)
+                raise RuntimeError(words) from None
+            return {"error": error.to_object()}
+        except Exception as error:  # noqa: BLE001 - the one catch-all: Lambda would log and return the message
+            _failed(canary=canary)
+            raise RuntimeError(tell(error)) from None
+        if canary:
+            _signals().canary(failed=False)
+        return told
 
 
-at_start(_app)
+def _failed(*, canary: bool) -> None:
+    if canary:
+        _signals().canary(failed=True)
+
+
+def _start() -> None:
+    _signals().install()
+    _app()
+
+
+at_start(_start)

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import random
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +22,8 @@ from handler.exports_route import with_exports
 from handler.http import HttpOptions, build_http
 from handler.lambda_settings import at_start, lambda_settings
 from handler.mcp_server import Context
-from handler.wiring import build_app, build_export_links, system_clock
+from handler.signals import Signals
+from handler.wiring import build_counted_app, build_export_links, system_clock
 
 __all__ = ["Container", "caller_of", "handler"]
 
@@ -135,8 +137,14 @@ def _make(address: str) -> ASGIApp:
     options = HttpOptions(
         allowed_hosts=("*",), max_body_bytes=settings.server.max_body_bytes, threads=settings.server.threads
     )
-    http = build_http(build_app(settings, system_clock), options, caller_of=caller_of)
+    app = build_counted_app(settings, system_clock, _signals().called)
+    http = build_http(app, options, caller_of=caller_of)
     return with_exports(http, build_export_links(settings, system_clock))
+
+
+@cache
+def _signals() -> Signals:
+    return Signals(lambda_settings().signals, system_clock)
 
 
 _container = Container(_make)
@@ -144,16 +152,23 @@ _container = Container(_make)
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Answer one HTTP request."""
-    return _container.answer(event, context)
+    with _signals().invocation(context):
+        return _container.answer(event, context)
+
+
+def _restored() -> None:
+    _signals().restored()
+    _container.restart()
 
 
 def _start() -> None:
+    _signals().install()
     _container.start(lambda_settings().aws.public_url)
     # Part of Lambda's own image only.
     if find_spec("snapshot_restore_py") is not None:
         hooks = import_module("snapshot_restore_py")
         hooks.register_before_snapshot(gc.collect)
-        hooks.register_after_restore(_container.restart)
+        hooks.register_after_restore(_restored)
 
 
 at_start(_start)

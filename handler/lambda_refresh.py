@@ -6,14 +6,17 @@ dead-letter queue, so what a second try cannot mend is reported instead.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 
-from engine.errors import EngineError, Refused, Unavailable
+from engine.errors import Refused, Unavailable
+from engine.tally import counting
 from handler.app import App
 from handler.faults import tell
 from handler.lambda_settings import at_start, lambda_settings
+from handler.signals import Signals
 from handler.wiring import build_app, build_refresh_lock, system_clock
 
 __all__ = ["LambdaContext", "Lock", "handler", "refresh"]
@@ -92,17 +95,31 @@ def _parts() -> tuple[App, Lock]:
     return build_app(settings, system_clock), build_refresh_lock(settings)
 
 
+@cache
+def _signals() -> Signals:
+    return Signals(lambda_settings().signals, system_clock)
+
+
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     """A refresh, for the schedule or by hand."""
-    app, lock = _parts()
-    force = isinstance(event, dict) and event.get("force") is True
-    try:
-        report = refresh(app, lock, lambda: context.get_remaining_time_in_millis() / 1_000, force=force)
-    except EngineError as error:
-        # Lambda logs the message of what is raised: ours holds no text, its cause may.
-        raise RuntimeError(tell(error)) from None
-    logger.info("refresh: %s", {name: report[name] for name in _LOGGED if name in report})
-    return report
+    with _signals().invocation(context):
+        app, lock = _parts()
+        force = isinstance(event, dict) and event.get("force") is True
+        started, report = time.perf_counter(), None
+        try:
+            with counting() as tally:
+                report = refresh(app, lock, lambda: context.get_remaining_time_in_millis() / 1_000, force=force)
+        except Exception as error:  # noqa: BLE001 - Lambda logs the message of what is raised: ours holds no text
+            raise RuntimeError(tell(error)) from None
+        finally:
+            _signals().refreshed(report, time.perf_counter() - started, tally)
+        logger.info("refresh: %s", {name: report[name] for name in _LOGGED if name in report})
+        return report
 
 
-at_start(_parts)
+def _start() -> None:
+    _signals().install()
+    _parts()
+
+
+at_start(_start)

@@ -1,7 +1,6 @@
 """Every call counted, and explained within its own budget."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,8 +50,9 @@ def test_an_explained_result_keeps_the_budget_of_the_call(
     settings: Settings,
     tool: str,
     arguments: dict[str, Any],
+    *,
     structured: bool,
-    smallest: bool,  # noqa: FBT001 - two by two
+    smallest: bool,
 ) -> None:
     limits = LimitSettings(page_bytes=4_096, count_bytes=2_048) if smallest else LimitSettings()
     update = {
