@@ -16,6 +16,8 @@ __all__ = [
     "Export",
     "ExportSink",
     "ExportStore",
+    "Key",
+    "KeyStore",
     "Progress",
     "SeenStore",
     "SnapshotStore",
@@ -268,4 +270,69 @@ class ExportStore(Protocol):
 
     def expired(self, now: int) -> Sequence[str]:
         """Ids of exports whose time is over, for a sweep."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key as it is kept: the SHA-256 of its secret, never the secret. Times are microseconds since 1970, UTC.
+
+    `name` is whom it speaks for: sessions and exports belong to the name, so they outlive one key. From `expires_at`
+    and from `revoked_at` on it opens nothing. `used_at` is about when it last did.
+    """
+
+    key_id: str
+    name: str
+    digest: bytes
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+    used_at: int | None = None
+
+    def opens(self, now: int) -> bool:
+        """Whether it is neither expired nor revoked."""
+        return all(end is None or now < end for end in (self.expires_at, self.revoked_at))
+
+
+class KeyStore(Protocol):
+    """API keys, by their public ids."""
+
+    def add(self, key: Key) -> bool:
+        """Keep a new key; false when its id is taken.
+
+        Raises:
+            Unavailable: the store cannot be reached. The key may then be kept or not.
+        """
+        ...
+
+    def get(self, key_id: str) -> Key | None:
+        """A key as it is now, `None` when there is none.
+
+        Raises:
+            Unavailable: the store cannot be reached.
+        """
+        ...
+
+    def keys(self) -> list[Key]:
+        """Every key, oldest first.
+
+        Raises:
+            Unavailable: the store cannot be reached.
+        """
+        ...
+
+    def revoke(self, key_id: str, at: int) -> bool:
+        """Have a key open nothing from `at` on, which may be to come; an earlier instant stays. False: no such key.
+
+        Raises:
+            Unavailable: the store cannot be reached.
+        """
+        ...
+
+    def used(self, key_id: str, at: int) -> None:
+        """Note a use; an earlier one than is noted, or of a key that is not there, changes nothing.
+
+        Raises:
+            Unavailable: the store cannot be reached.
+        """
         ...
