@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engine.answer import Answer
 from engine.call import Call
-from engine.errors import BadInput, quoted
+from engine.errors import BadInput, Refused, quoted
 from engine.facets import DIMENSIONS, dimension, of_time, period
 from engine.facts import facts_line, facts_object
 from engine.hints import hints_of, is_word, term_name, words_of
@@ -81,7 +81,7 @@ _LADDER = (
     _Rung(0.1, 12, 0, 0, buckets=False, rows=3, echo=Echo(60, 12, 1), compared_chars=30, notes_bytes=300),
     _Rung(0.0, 8, 0, 0, buckets=False, rows=1, facets=False, echo=Echo(24, 8, 0), compared_chars=12, notes_bytes=0),
 )
-"""Tried in order until one fits; the last one always does."""
+"""Tried in order until one fits; the last one does in every page that settings allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ def count(request: CountRequest, call: Call) -> Answer:
 
     Raises:
         BadInput: `bad_value` for a dimension that does not exist or too many of them.
+        Refused: `page_too_small` where a deployment leaves no room for even the last rung.
         EngineError: what `bind` and `find` raise.
     """
     _check(request)
@@ -158,9 +159,9 @@ def count(request: CountRequest, call: Call) -> Answer:
     for rung in _LADDER:
         text, structured = _text(made, rung), _object(made, rung)
         if fits(text, structured, budget, room):
-            break
+            return Answer(text, structured)
         add("budget_cuts")
-    return Answer(text, structured)
+    raise Refused("page_too_small", "not even the counts alone fit", next_step="raise limits.count_bytes")
 
 
 def _check(request: CountRequest) -> None:

@@ -11,9 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engine.errors import Refused
+from engine.model import message_id_of
+from engine.pack import framed_bytes
 from engine.sight import Caller
 from handler.app import App
 from handler.arguments import parse_arguments
+from handler.settings_table import LimitSettings
 from tests.front.corpora import app_over, table_settings
 from tests.front.hostile import FILLERS, calls, crowd_calls, crowded, full_rows, heaviest_calls, random_rows
 from tests.front.told import ERAS, ask
@@ -99,6 +103,31 @@ def test_no_result_exceeds_its_page_with_10000_conversations_of_long_names(tmp_p
         for tool, arguments in crowd_calls(rows):
             assert_fits(app, ports, tool, arguments, OPPOSITES)
         assert_rest_fits(ports[False])
+
+
+def test_a_page_set_too_small_for_anything_is_a_clear_error(tmp_path: Path) -> None:
+    """Settings allow no such page; whoever builds the application otherwise is told."""
+    rows = crowded(30)
+    tight = LimitSettings.model_construct(page_bytes=800, count_bytes=700)
+    app = app_over(table_settings(tmp_path, rows, limits=tight))
+    app.refresh()
+    message_id = message_id_of(rows[0]["conversation_id"], rows[0]["native_id"])
+    asked: list[tuple[str, dict[str, Any]]] = [("count_messages", {}), ("open_thread", {"message": message_id})]
+    for tool, arguments in asked:
+        with pytest.raises(Refused, match="fit"):
+            app.call(parse_arguments(tool, arguments, app.limits), Caller("test"))
+
+
+def test_the_smallest_page_that_settings_allow_holds_every_answer(tmp_path: Path) -> None:
+    rows = crowded(100)
+    least = LimitSettings(page_bytes=4_096, count_bytes=2_048)
+    app = app_over(table_settings(tmp_path, rows, limits=least))
+    app.refresh()
+    ids = [message_id_of(row["conversation_id"], row["native_id"]) for row in rows[:10]]
+    for tool, arguments in heaviest_calls(rows, ids):
+        answer = app.call(parse_arguments(tool, arguments, app.limits), Caller("test"))
+        most = (2_048 if most_of(tool, arguments) == COUNT else 4_096) - 512
+        assert framed_bytes(answer.text, None) <= most, (tool, arguments)
 
 
 @settings(
