@@ -15,6 +15,7 @@ import typer
 
 from handler.cli.shell import Shell, progress_shown, write_json, written
 from handler.cli.show import show_facts
+from handler.cli.snapshots import add_snapshot_commands
 from handler.cli.tool_commands import add_tool_commands
 
 __all__ = ["command_line"]
@@ -39,6 +40,7 @@ def command_line() -> typer.Typer:
     cli.command("synth")(_synth)
     cli.command("demo")(_demo)
     cli.command("doctor")(_doctor)
+    add_snapshot_commands(cli)
     return cli
 
 
@@ -171,7 +173,9 @@ def _demo(
 
 def _doctor(
     context: typer.Context,
+    url: Annotated[str, typer.Argument(help="A deployment to check from outside, instead of this machine.")] = "",
     *,
+    query: Annotated[str, typer.Option(help="With an address: a query that finds something.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Do not rehash the snapshot.")] = False,
     as_json: _Json = False,
 ) -> None:
@@ -179,7 +183,12 @@ def _doctor(
     from handler.cli.doctor import examine, show_findings  # noqa: PLC0415 - see above
 
     shell: Shell = context.obj
-    findings = list(examine(shell, quick=quick))
+    if url:
+        from handler.cli.doctor_remote import examine_url  # noqa: PLC0415 - see above
+
+        findings = list(examine_url(url, query))
+    else:
+        findings = list(examine(shell, quick=quick))
     if as_json:
         write_json([finding.to_object() for finding in findings])
     else:

@@ -1,0 +1,193 @@
+"""Rolling back, and checking a deployment from outside, through the command line."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from engine.errors import BadInput
+from handler.cli import main
+from handler.cli.doctor_remote import examine_url
+from handler.wiring import system_clock
+from tests.handler.running import running
+from tests.handler.small_app import SmallApp
+from tests.handler.wired_app import wired_app
+
+CONFIG = """
+[corpus]
+root = "root"
+[retention]
+keep_snapshots = 10
+[[sources]]
+format = "csv"
+location = "messages.csv"
+"""
+HEAD = "conversation,native_id,sent_at,author,body\n"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "hayfork.toml"
+    path.write_text(CONFIG, "utf-8")
+    (tmp_path / "messages.csv").write_text(f"{HEAD}a,1,2026-01-01T00:00:00Z,ada,hello there\n", "utf-8")
+    return path
+
+
+def add_message(config: Path, number: int) -> None:
+    with (config.parent / "messages.csv").open("a", encoding="utf-8") as file:
+        file.write(f"a,{number},2026-01-01T00:00:{number:02}Z,ada,hello again\n")
+
+
+def run(capsys: pytest.CaptureFixture[str], config: Path, *arguments: str) -> Any:
+    code = main(["--config", str(config), *arguments, "--json"])
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    return json.loads(captured.out)
+
+
+def test_a_pinned_snapshot_answers_until_it_is_let_go(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run(capsys, config, "refresh")["snapshot"]
+    add_message(config, 2)
+    second = run(capsys, config, "refresh")["snapshot"]
+    assert run(capsys, config, "snapshots", "pin", first) == {"snapshot": first, "pinned": True, "before": second}
+    assert run(capsys, config, "count")["found"]["messages"] == 1
+    add_message(config, 3)
+    report = run(capsys, config, "refresh")
+    third = report["snapshot"]
+    assert (report["published"], report["pinned"]) == (True, first)
+    assert run(capsys, config, "count")["found"]["messages"] == 1
+    again = run(capsys, config, "refresh")
+    assert again == {"snapshot": third, "published": False, "why": "no source changed", "pinned": first}
+    listed = run(capsys, config, "snapshots", "list")
+    assert [(each["snapshot"], each["current"], each["pinned"], each["messages"]) for each in listed] == [
+        (first, True, True, 1),
+        (second, False, False, 2),
+        (third, False, False, 3),
+    ]
+    assert run(capsys, config, "snapshots", "unpin") == {"snapshot": third, "pinned": False, "before": first}
+    assert run(capsys, config, "count")["found"]["messages"] == 3
+
+
+def test_the_current_snapshot_is_pinned_without_naming_it_and_a_lost_pointer_is_set_again(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--config", str(config), "snapshots", "list"]) == 0
+    assert capsys.readouterr().out == "none yet; run hayfork refresh\n"
+    for command in ("pin", "unpin"):
+        assert main(["--config", str(config), "snapshots", command]) == 1
+        assert capsys.readouterr().err.startswith("no_snapshot: ")
+    only = run(capsys, config, "refresh")["snapshot"]
+    assert run(capsys, config, "snapshots", "pin")["snapshot"] == only
+    assert main(["--config", str(config), "snapshots", "list"]) == 0
+    line = capsys.readouterr().out
+    assert line.startswith(f"* {only}  20")
+    assert line.endswith("bytes  pinned\n")
+    (config.parent / "root" / "CURRENT").unlink()
+    assert run(capsys, config, "snapshots", "pin", only) == {"snapshot": only, "pinned": True, "before": None}
+
+
+def test_a_snapshot_that_lacks_a_file_is_named_and_not_pinned(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    only = run(capsys, config, "refresh")["snapshot"]
+    next((config.parent / "root" / "snapshots" / only).rglob("text.parquet")).unlink()
+    listed = run(capsys, config, "snapshots", "list")
+    assert "missing" in listed[0]["state"]
+    assert main(["--config", str(config), "snapshots", "pin", only]) == 1
+    assert capsys.readouterr().err.startswith("snapshot_broken: 1 of ")
+
+
+def states(findings: list[dict[str, Any]]) -> dict[str, bool]:
+    return {each["what"]: each["ok"] for each in findings}
+
+
+def test_a_server_in_order_is_found_well_in_both_eras(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config.parent)
+    run(capsys, config, "refresh")
+    from handler.settings import load_settings  # noqa: PLC0415 - after the working folder is set
+    from handler.wiring import build_app  # noqa: PLC0415 - likewise
+
+    with running(build_app(load_settings(config), system_clock)) as port:
+        assert main(["doctor", f"http://127.0.0.1:{port}", "--query", "hello", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert main(["doctor", f"http://127.0.0.1:{port}/mcp", "--query", "nothing of the kind", "--json"]) == 1
+        wrong = json.loads(capsys.readouterr().out)
+    assert states(found) == dict.fromkeys(
+        ("reachability", "clock", "auth", "protocol 2025-11-25", "protocol 2026-07-28", "snapshot", "known query"), True
+    )
+    assert states(wrong)["known query"] is False
+    assert [each["state"] for each in found if each["what"].startswith("protocol")] == ["5 tools", "5 tools"]
+
+
+def test_an_old_snapshot_and_a_silent_server_are_named(tmp_path: Path) -> None:
+    with running(wired_app(tmp_path)) as port:
+        address = f"http://127.0.0.1:{port}/mcp"
+        found = {each.what: each for each in examine_url(address)}
+    assert not found["snapshot"].ok
+    assert found["known query"].ok
+    (silent,) = examine_url(address)
+    assert (silent.what, silent.ok) == ("reachability", False)
+
+
+def test_a_server_without_a_snapshot_is_named() -> None:
+    def none(_: object) -> str:
+        raise BadInput("bad_value", "no")
+
+    with running(SmallApp(facts=none)) as port:
+        found = {each.what: each for each in examine_url(f"http://127.0.0.1:{port}/mcp")}
+    assert not found["protocol 2026-07-28"].ok
+    assert found["protocol 2026-07-28"].advice == "run a refresh"
+    assert not found["snapshot"].ok
+
+
+@contextmanager
+def answering(status: int) -> Iterator[str]:
+    """A server that gives every request this status, at a time long past."""
+
+    class Always(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response_only(status)
+            self.send_header("Date", "Mon, 30 Nov 2020 00:00:00 GMT")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Always)
+    thread = Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_server_that_refuses_and_a_clock_that_is_off_are_told() -> None:
+    with answering(403) as address:
+        found = {each.what: each.ok for each in examine_url(address)}
+    assert found == {"reachability": True, "clock": False, "auth": True, "access": False}
+    with answering(200) as address:
+        found = {each.what: each.ok for each in examine_url(address)}
+    assert [what for what, ok in found.items() if not ok] == [
+        "clock",
+        "protocol 2025-11-25",
+        "protocol 2026-07-28",
+        "snapshot",
+        "known query",
+    ]
+
+
+@pytest.mark.parametrize("url", ["ftp://a.example", "nonsense", "http://"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        next(examine_url(url))
+    assert caught.value.code == "bad_usage"
