@@ -55,10 +55,10 @@ def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimensi
         buckets = bucketing(*span, zone, name, _TIME_ROWS) if span else Bucketing(name, [], [0])
         return of_time(view, buckets)
     if name == "author":
-        return Dimension(name, len(manifest.authors), lambda rows: view.people[narrow.author[rows]], _person(view))
+        return Dimension(name, len(manifest.authors), lambda rows: view.people[narrow.author[rows]], view.once(_person))
     if name == "conversation":
         size = len(manifest.conversations)
-        return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int64), _conversation(view))
+        return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int64), view.once(_conversation))
     if name == "thread":
         return Dimension(name, manifest.threads, lambda rows: narrow.thread[rows].astype(np.int64), _thread(view))
     return _of_values(name, view)

@@ -4,7 +4,9 @@ Decides what is visible, searchable, and in which talk a message stands. Must ne
 arrays are sorted row numbers unless said otherwise.
 """
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from engine.snapshot.open import Corpus
 
 __all__ = ["View"]
 
+_T = TypeVar("_T")
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 
@@ -38,6 +41,14 @@ class View:
         """What a call without `kind` searches."""
         self.talked = self.visible & (self.narrow.kind != self.activity)
         """What a thread shows: a deleted root stays in its place."""
+        self._made: dict[object, Any] = {}
+
+    def once(self, make: Callable[["View"], _T]) -> _T:
+        """`make(view)`, made on first use and kept as long as the view: names of ten thousand take their time."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: _T = self._made[make]
+        return made
 
     @cached_property
     def size(self) -> int:

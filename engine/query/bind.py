@@ -190,31 +190,55 @@ def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:
     return Condition(name, tuple(dict.fromkeys(shown)), wanted[column])
 
 
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    """Conversations or authors in sight: ordinals by folded name and by id, and how many messages each name has."""
+
+    by_name: Mapping[str, Sequence[int]]
+    by_id: Mapping[str, Sequence[int]]
+    messages: Mapping[str, int]
+
+
+def _conversations(view: View) -> _Directory:
+    return _directory(view, view.corpus.manifest.conversations, view.narrow.conversation, "#")
+
+
+def _authors(view: View) -> _Directory:
+    return _directory(view, view.corpus.manifest.authors, view.narrow.author, "@")
+
+
+def _directory(view: View, table: Sequence[tuple[str, str, int]], column: NDArray[np.uint32], sigil: str) -> _Directory:
+    counts = np.bincount(column[view.said], minlength=len(table)).tolist()
+    visible = [(ordinal, row) for ordinal, row in enumerate(table) if counts[ordinal]]
+    messages: Counter[str] = Counter()
+    for ordinal, row in visible:
+        messages[row[1]] += counts[ordinal]
+    return _Directory(
+        _ordinals((_bare_name(row[1], sigil), ordinal) for ordinal, row in visible),
+        _ordinals((row[0].casefold(), ordinal) for ordinal, row in visible),
+        messages,
+    )
+
+
 def _bind_named(name: str, values: Sequence[str], view: View, notes: list[str]) -> Condition:
     """Conversations and authors: an id, or a name that several ids may share."""
     manifest = view.corpus.manifest
     table = manifest.conversations if name == "conversation" else manifest.authors
     column: NDArray[np.uint32] = getattr(view.narrow, name)
     sigil, several = ("#", "conversations") if name == "conversation" else ("@", "people")
-    counts = np.bincount(column[view.said], minlength=len(table)).tolist()
-    visible = [(ordinal, row) for ordinal, row in enumerate(table) if counts[ordinal]]
-    by_name = _ordinals((_bare_name(row[1], sigil), ordinal) for ordinal, row in visible)
-    by_id = _ordinals((row[0].casefold(), ordinal) for ordinal, row in visible)
+    directory = view.once(_conversations if name == "conversation" else _authors)
     wanted = np.zeros(len(table), dtype=bool)
     shown: list[str] = []
     for given in values:
         bare = given.strip().removeprefix(sigil)
-        found = by_id.get(bare.casefold()) or by_name.get(_bare_name(given, sigil))
+        found = directory.by_id.get(bare.casefold()) or directory.by_name.get(_bare_name(given, sigil))
         if not found:
-            present: Counter[str] = Counter()
-            for ordinal, row in visible:
-                present[row[1]] += counts[ordinal]
-            raise _unknown(name, given, present)
+            raise _unknown(name, given, directory.messages)
         ids = list(dict.fromkeys(table[ordinal][0] for ordinal in found))
         if len(ids) > 1:
             number = _NUMBERS.get(len(ids), str(len(ids)))
             notes.append(f"{name} {quoted(bare)} is {number} {several}: {_listed(ids)}; filter by id for one")
-        wanted[found] = True
+        wanted[list(found)] = True
         shown += [table[ordinal][1] for ordinal in found]
     return Condition(name, tuple(dict.fromkeys(shown)), wanted[column])
 
