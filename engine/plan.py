@@ -11,12 +11,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.index.search import IndexedTerm
 from engine.query.tree import And, Not, Or, Term, Tree, terms
 from engine.scan import scan
 from engine.snapshot.open import Corpus
 from engine.text import fold
 
-__all__ = ["Occurrences", "Path", "evaluate", "occurrences"]
+__all__ = ["Occurrences", "Path", "distinct_terms", "evaluate", "meaning", "occurrences"]
 
 Path = Literal["fts", "substring"]
 """What found a hit: `fts` the index, `substring` a scan."""
@@ -29,33 +30,51 @@ class Occurrences:
     term: Term
     rows: NDArray[np.int64]
     path: Path
+    indexed: IndexedTerm | None = None
+
+    def tenths(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Weighted frequencies in some sorted rows, in tenths; `None` where only the texts can tell."""
+        return self.indexed.tenths(rows) if self.indexed is not None and self.indexed.is_settled else None
+
+
+def meaning(term: Term) -> tuple[str, bool, str]:
+    """What a term asks for: spelling that folds away does not make another."""
+    return fold(term.text), term.whole, term.part
 
 
 def distinct_terms(tree: Tree) -> list[Term]:
-    """The terms of a tree, one for each meaning: spelling that folds away does not make another."""
-    meanings = {(fold(term.text), term.whole, term.part): term for term in reversed(terms(tree))}
+    """The terms of a tree, one for each meaning."""
+    meanings = {meaning(term): term for term in reversed(terms(tree))}
     return list(reversed(meanings.values()))
 
 
 def occurrences(corpus: Corpus, wanted: Sequence[Term], *, brute: bool) -> list[Occurrences]:
-    """Where each term occurs. `brute` scans for all of them.
+    """Where each term occurs: by index, or by one scan for all that it cannot answer. `brute` scans for all.
 
     Raises:
         Unavailable: `too_slow`.
     """
-    del brute  # every term is scanned for until a snapshot carries an index
-    return [Occurrences(term, rows, "substring") for term, rows in zip(wanted, scan(corpus, wanted), strict=True)]
+    index = None if brute else corpus.index
+    indexed = index.look_up(wanted) if index is not None else [None] * len(wanted)
+    rest = [term for term, found in zip(wanted, indexed, strict=True) if found is None]
+    scanned = iter(scan(corpus, rest))
+    return [
+        Occurrences(term, found.rows, "fts", found)
+        if found is not None
+        else Occurrences(term, next(scanned), "substring")
+        for term, found in zip(wanted, indexed, strict=True)
+    ]
 
 
 def evaluate(tree: Tree, found: Sequence[Occurrences], size: int) -> NDArray[np.bool_]:
     """The rows, of `size`, that a tree holds on, as a mask."""
-    by_meaning = {(fold(each.term.text), each.term.whole, each.term.part): each.rows for each in found}
+    by_meaning = {meaning(each.term): each.rows for each in found}
 
     def mask(node: Tree) -> NDArray[np.bool_]:
         match node:
-            case Term(text, whole, part):
+            case Term():
                 out = np.zeros(size, dtype=bool)
-                out[by_meaning[fold(text), whole, part]] = True
+                out[by_meaning[meaning(node)]] = True
                 return out
             case Not(inner):
                 return ~mask(inner)

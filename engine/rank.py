@@ -13,18 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["INSIDE", "K1", "PREFIX", "TOPIC", "WHOLE", "B", "Scored", "bm25"]
+__all__ = ["INSIDE", "K1", "PREFIX", "TENTHS", "TOPIC", "WHOLE", "B", "Scored", "bm25"]
 
 K1 = 1.2
 B = 0.75
 
-WHOLE = 1.0
+TENTHS = 10
+"""Weights of occurrences are integers, in tenths: sums of them are exact in whatever order they are made."""
+WHOLE = 10
 """Weight of an occurrence that is a whole word, or stands between edges of words."""
-PREFIX = 0.7
+PREFIX = 7
 """Of one that begins a word: most inflections."""
-INSIDE = 0.4
+INSIDE = 4
 """Of one inside a word: often chance."""
-TOPIC = 2.0
+TOPIC = 2
 """A subject line says what a message is about: its occurrences count so often."""
 
 

@@ -15,7 +15,8 @@ from engine.hits import Hits
 from engine.match import Matcher, Occurrences, compile_tree
 from engine.model import Message
 from engine.pack import Piece
-from engine.rank import INSIDE, PREFIX, TOPIC, WHOLE, Scored, bm25
+from engine.plan import meaning
+from engine.rank import INSIDE, PREFIX, TENTHS, TOPIC, WHOLE, Scored, bm25
 from engine.render import Shown, message_line, message_object
 from engine.snippet import snippet
 from engine.spread import Order, by_time, spread
@@ -70,20 +71,30 @@ def _talks(view: View, rows: Rows) -> Rows:
 
 
 def _frequencies(hits: Hits, rows: Rows) -> list[Scored]:
-    """Weighted frequencies of the positive terms, counted on the folded texts of the rows."""
+    """Weighted frequencies of the positive terms: from the index where it knows them, else counted on folded texts."""
     matcher = compile_tree(hits.query.tree)
     if not matcher.positive or not len(rows):
         return []
-    counts = [matcher.counts(topic, body) for topic, body in hits.view.corpus.folded(rows)]
-    weights = np.array([[TOPIC * _weight(c.topic) + _weight(c.body) for c in row] for row in counts], dtype=np.float64)
-    by_term = {each.term: each for each in hits.occurrences}
+    found = {meaning(each.term): each for each in hits.occurrences}
+    terms = [found[meaning(literal.term)] for literal in matcher.positive]
+    tenths = [each.tenths(rows) for each in terms]
+    if any(known is None for known in tenths):
+        texts = hits.view.corpus.folded(rows)
+        counts = [matcher.counts(topic, body) for topic, body in texts]
+        tenths = [
+            known
+            if known is not None
+            else np.array([TOPIC * _weight(row[i].topic) + _weight(row[i].body) for row in counts], dtype=np.int64)
+            for i, known in enumerate(tenths)
+        ]
     return [
-        Scored(weights[:, i], hits.document_frequency(by_term[literal.term]))
-        for i, literal in enumerate(matcher.positive)
+        Scored(known / TENTHS, hits.document_frequency(each))
+        for each, known in zip(terms, tenths, strict=True)
+        if known is not None
     ]
 
 
-def _weight(found: Occurrences) -> float:
+def _weight(found: Occurrences) -> int:
     return WHOLE * found.whole + PREFIX * found.prefix + INSIDE * found.inside
 
 

@@ -6,14 +6,17 @@ term occurs, nothing else.
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.query.tree import Term
 from engine.snapshot.format import FOLDED
-from engine.snapshot.open import Corpus
 from engine.text import fold, is_word_char
+
+if TYPE_CHECKING:
+    from engine.snapshot.open import Corpus
 
 __all__ = ["inside_words", "scan"]
 
@@ -21,7 +24,7 @@ _NOT_WORD = r"[^\p{L}\p{M}\p{N}_]"
 _WORD_CHAR = r"[\p{L}\p{M}\p{N}_]"
 
 
-def scan(corpus: Corpus, terms: Sequence[Term]) -> list[NDArray[np.int64]]:
+def scan(corpus: "Corpus", terms: Sequence[Term]) -> list[NDArray[np.int64]]:
     """For each term the sorted rows it occurs in. One statement per shard, whatever the number of terms.
 
     Raises:
@@ -45,7 +48,7 @@ def scan(corpus: Corpus, terms: Sequence[Term]) -> list[NDArray[np.int64]]:
     return [np.concatenate(part) for part in parts]
 
 
-def inside_words(corpus: Corpus, term: Term, rows: NDArray[np.int64]) -> dict[str, int]:
+def inside_words(corpus: "Corpus", term: Term, rows: NDArray[np.int64]) -> dict[str, int]:
     """The words that a term without punctuation occurs in, and in how many of `rows` each; most first."""
     folded = fold(term.text)
     pattern = f"{_WORD_CHAR}*{re.escape(folded)}{_WORD_CHAR}*"

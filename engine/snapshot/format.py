@@ -5,14 +5,19 @@
     <root>/snapshots/<id>/0000/narrow.parquet     one shard of whole threads; rows of all its files correspond
     <root>/snapshots/<id>/0000/text.parquet
     <root>/snapshots/<id>/0000/folded.parquet
+    <root>/snapshots/<id>/0000/terms.parquet      the index, where it was not left out: engine.snapshot.lexicon
+    <root>/snapshots/<id>/0000/postings.parquet
+    <root>/snapshots/<id>/0000/positions.parquet
 
 Rows are sorted by conversation, thread start, thread, time, id, over all shards: a thread's rows are neighbours.
 A row's number counts from the first shard on. Must never know how files are stored or who may read them.
 """
 
+import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from engine.errors import BadInput, BrokenSnapshot
@@ -23,12 +28,17 @@ __all__ = [
     "FORMAT_VERSION",
     "MANIFEST",
     "NARROW",
+    "POSITIONS",
+    "POSTINGS",
     "SCRIPTS",
+    "TERMS",
     "TEXT",
     "FileEntry",
+    "LexiconEntry",
     "Manifest",
     "Shard",
     "check_snapshot_id",
+    "file_sha256",
 ]
 
 FORMAT_VERSION = 1
@@ -39,6 +49,9 @@ MANIFEST = "manifest.json"
 NARROW = "narrow.parquet"
 TEXT = "text.parquet"
 FOLDED = "folded.parquet"
+TERMS = "terms.parquet"
+POSTINGS = "postings.parquet"
+POSITIONS = "positions.parquet"
 
 SCRIPTS = (
     ("Chinese", r"\p{Han}"),
@@ -87,13 +100,21 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class LexiconEntry:
+    """Of one shard's index: postings per block, and how many positions lie before each block."""
+
+    block: int
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """Everything a reader must know before it opens a file.
 
     `conversations` holds (id, name, count) in order of ordinal; `authors` (id, name, count) likewise, one for
     each pair of id and name; `roles`, `kinds`, `statuses` hold (value, count): the ordinal of a value
     is its place. `to_roles` likewise. Times are microseconds since 1970, UTC. `sources` holds name, digest and
-    report of each source.
+    report of each source. `lexicons` holds an entry for each shard, or nothing where there is no index.
     """
 
     snapshot_id: str
@@ -114,6 +135,7 @@ class Manifest:
     kinds: tuple[tuple[str, int], ...]
     statuses: tuple[tuple[str, int], ...]
     sources: tuple[dict[str, Any], ...] = ()
+    lexicons: tuple[LexiconEntry, ...] = ()
     version: int = FORMAT_VERSION
 
     def to_bytes(self) -> bytes:
@@ -147,6 +169,15 @@ class Manifest:
             for name in ("conversations", "authors", "roles", "to_roles", "kinds", "statuses"):
                 plain[name] = tuple(tuple(row) for row in plain[name])
             plain["sources"] = tuple(plain["sources"])
+            plain["lexicons"] = tuple(
+                LexiconEntry(entry["block"], tuple(entry["positions"])) for entry in plain.get("lexicons", ())
+            )
             return cls(**plain)
         except (KeyError, TypeError) as error:
             raise BrokenSnapshot("snapshot_broken", "the manifest lacks what this format needs") from error
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file in hex, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

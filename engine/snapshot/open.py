@@ -7,12 +7,14 @@ the caller's sight to it.
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import BrokenSnapshot
+from engine.index.search import Index, open_index
 from engine.model import Message, message_key_of
 from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, Manifest, check_snapshot_id
 from engine.snapshot.statements import Statements
@@ -40,6 +42,9 @@ Rows = NDArray[np.int64]
 
 _INLINE_ROWS = 200
 """Up to so many rows are named in the statement, which lets it skip row groups; more are joined."""
+
+_INDEX_BYTES = 192_000_000
+"""Decoded index blocks kept: all of a million messages, the used ones of ten."""
 
 _TEXT_COLUMNS = "message_id, thread_id, topic, body, link, edited_at, attributes"
 
@@ -86,6 +91,11 @@ class Corpus:
     def rows(self) -> int:
         """Rows of all shards."""
         return self.manifest.rows
+
+    @cached_property
+    def index(self) -> Index | None:
+        """The index, `None` where the snapshot has none; what it reads, it reads on use."""
+        return open_index(self, _INDEX_BYTES)
 
     @property
     def message_keys(self) -> NDArray[np.uint64]:

@@ -3,7 +3,6 @@
 Decides order, ordinals and row groups (DESIGN 4). Must never know where a snapshot is published.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,22 @@ import duckdb
 
 from engine.errors import BrokenSnapshot
 from engine.ports import Progress
-from engine.snapshot.format import FOLDED, MANIFEST, NARROW, SCRIPTS, TEXT, FileEntry, Manifest, Shard
+from engine.snapshot.format import (
+    FOLDED,
+    MANIFEST,
+    NARROW,
+    SCRIPTS,
+    TEXT,
+    FileEntry,
+    LexiconEntry,
+    Manifest,
+    Shard,
+    file_sha256,
+)
+from engine.snapshot.lexicon import write_lexicon
 from engine.snapshot.stage import STAGED
 
-__all__ = ["WORD", "Stamp", "file_sha256", "write"]
+__all__ = ["WORD", "Stamp", "write"]
 
 WORD = r"[\p{L}\p{M}\p{N}_]+"
 """A word: a maximal run of letters, marks, digits and `_`. RE2's own `\\w` is ASCII only."""
@@ -30,13 +41,17 @@ _FOLDED_GROUP = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a manifest says of the build itself. Times in microseconds since 1970, UTC."""
+    """What a manifest says of the build itself. Times in microseconds since 1970, UTC.
+
+    Without `index` every search of the snapshot is a scan.
+    """
 
     snapshot_id: str
     created_at: int
     hayfork: str
     sources: tuple[dict[str, Any], ...] = ()
     shard_rows: int = 1_000_000
+    index: bool = True
 
 
 def write(
@@ -52,19 +67,19 @@ def write(
     duplicates = _number(connection, progress)
     shards = _shards(connection, stamp.shard_rows)
     files: list[FileEntry] = []
+    lexicons: list[LexiconEntry] = []
     for index, shard in enumerate(shards):
         progress("writing shards", index, len(shards))
         files += _write_shard(connection, folder, shard)
+        if stamp.index:
+            progress("indexing shards", index, len(shards))
+            entries, lexicon = write_lexicon(connection, folder, shard)
+            files += entries
+            lexicons.append(lexicon)
     progress("writing shards", len(shards), len(shards))
-    manifest = _manifest(connection, stamp, shards, files)
+    manifest = _manifest(connection, stamp, shards, files, lexicons)
     (folder / MANIFEST).write_bytes(manifest.to_bytes())
     return manifest, duplicates
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hex, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _number(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int:
@@ -202,7 +217,11 @@ def _write_shard(connection: duckdb.DuckDBPyConnection, folder: Path, shard: Sha
 
 
 def _manifest(
-    connection: duckdb.DuckDBPyConnection, stamp: Stamp, shards: Sequence[Shard], files: Sequence[FileEntry]
+    connection: duckdb.DuckDBPyConnection,
+    stamp: Stamp,
+    shards: Sequence[Shard],
+    files: Sequence[FileEntry],
+    lexicons: Sequence[LexiconEntry],
 ) -> Manifest:
     rows, threads, groups, text_bytes, first, last = connection.execute("""
         SELECT count(*), count(DISTINCT thread_ordinal), count(DISTINCT copy_ordinal),
@@ -232,6 +251,7 @@ def _manifest(
         kinds=values("kind_values", "value, messages"),
         statuses=values("status_values", "value, messages"),
         sources=stamp.sources,
+        lexicons=tuple(lexicons),
     )
 
 

@@ -1,0 +1,89 @@
+"""The distinct terms of one region as one byte string between newlines, searched by `bytes.find`.
+
+A newline anchors the start or the end of a term, so one search serves parts, beginnings, ends and whole terms.
+Must never know what a term's postings are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Matches", "Region"]
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The terms a needle occurs in, ascending; for each how often as a whole, at its start, and further inside."""
+
+    numbers: Longs
+    whole: Longs
+    prefix: Longs
+    inside: Longs
+
+
+class Region:
+    """`text` is every term in order, each with a newline before it and the last also with one behind."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        found = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+        self._starts = found[:-1] + 1
+        self._ends = found[1:]
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def term(self, number: int) -> str:
+        """One term."""
+        return self.text[self._starts[number] : self._ends[number]].decode()
+
+    def sizes(self, numbers: Longs) -> Longs:
+        """Lengths of terms in bytes."""
+        sizes: Longs = self._ends[numbers] - self._starts[numbers]
+        return sizes
+
+    def find(self, needle: str, *, starts: bool = False, ends: bool = False) -> Longs:
+        """The terms that contain a needle, ascending; at their start, their end, or as a whole when both are set."""
+        anchored = (b"\n" if starts else b"") + needle.encode() + (b"\n" if ends else b"")
+        offsets = self._offsets(anchored)
+        numbers = self._numbers(offsets + (1 if starts else 0))
+        return numbers if starts or ends else _unique_sorted(numbers)
+
+    def matches(self, needle: str) -> Matches:
+        """The terms that contain a needle, its occurrences counted from left to right without overlap."""
+        raw = needle.encode()
+        offsets = self._offsets(raw)
+        numbers = self._numbers(offsets)
+        at_start = offsets == self._starts[numbers]
+        whole = at_start & (offsets + len(raw) == self._ends[numbers])
+        first = np.ones(len(numbers), dtype=bool)
+        first[1:] = numbers[1:] != numbers[:-1]
+        heads = np.flatnonzero(first)
+        counts = np.diff(heads, append=len(numbers))
+        whole_heads, start_heads = whole[heads], at_start[heads]
+        return Matches(
+            numbers[heads],
+            whole_heads.astype(np.int64),
+            (start_heads & ~whole_heads).astype(np.int64),
+            counts - start_heads,
+        )
+
+    def _offsets(self, needle: bytes) -> Longs:
+        find, step, out = self.text.find, max(1, len(needle.strip(b"\n"))), []
+        at = find(needle)
+        while at >= 0:
+            out.append(at)
+            at = find(needle, at + step)
+        return np.array(out, dtype=np.int64)
+
+    def _numbers(self, offsets: Longs) -> Longs:
+        return np.searchsorted(self._starts, offsets, side="right") - 1
+
+
+def _unique_sorted(numbers: Longs) -> Longs:
+    keep = np.ones(len(numbers), dtype=bool)
+    keep[1:] = numbers[1:] != numbers[:-1]
+    return numbers[keep]

@@ -1,0 +1,54 @@
+"""The index answers exactly as the scan does: the same rows and frequencies for every term and query."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.index.pieces import pattern_of
+from engine.match import compile_tree
+from engine.plan import distinct_terms, evaluate, occurrences
+from engine.query.tree import Or, Term, Tree
+from engine.rank import INSIDE, PREFIX, TOPIC, WHOLE
+from engine.snapshot.open import Corpus
+from tests.engine.index.corpora import built, folded_texts, random_messages, random_term, random_tree
+
+_TERMS = 160
+_QUERIES = 900
+
+
+def assert_index_equals_scan(corpus: Corpus, terms: Sequence[Term], trees: Sequence[Tree]) -> None:
+    """Rows and frequencies of every term, and rows of every query made of them."""
+    texts = corpus.folded(np.arange(corpus.rows))
+    by_index = occurrences(corpus, terms, brute=False)
+    by_scan = occurrences(corpus, terms, brute=True)
+    for one, other in zip(by_index, by_scan, strict=True):
+        assert one.rows.tolist() == other.rows.tolist(), one.term
+        assert one.path == ("substring" if pattern_of(one.term) is None else "fts")
+        tenths = one.tenths(one.rows)
+        if tenths is not None:
+            assert tenths.tolist() == [counted(one.term, *texts[row]) for row in one.rows.tolist()], one.term
+    for tree in trees:
+        expected = evaluate(tree, by_scan, corpus.rows)
+        assert np.array_equal(evaluate(tree, by_index, corpus.rows), expected), str(tree)
+
+
+def counted(term: Term, topic: str, body: str) -> int:
+    """The weighted frequency of a term in tenths, from the texts."""
+    (found,) = compile_tree(term).counts(topic, body)
+    return sum(
+        factor * (WHOLE * part.whole + PREFIX * part.prefix + INSIDE * part.inside)
+        for factor, part in ((TOPIC, found.topic), (1, found.body))
+    )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_index_and_scan_agree_on_random_corpora_of_mixed_scripts(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    messages = random_messages(seed)
+    corpus = built(tmp_path, messages, shard_rows=(15, 40, 1_000)[seed % 3])
+    texts = folded_texts(messages)
+    terms = distinct_terms(Or(tuple(random_term(chance, texts) for _ in range(_TERMS))))
+    assert_index_equals_scan(corpus, terms, [random_tree(chance, terms) for _ in range(_QUERIES)])
