@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from handler.cli.bench_command import bench
 from handler.cli.shell import Shell, progress_shown, write_json, written
 from handler.cli.show import show_facts
 from handler.cli.snapshots import add_snapshot_commands
@@ -41,6 +42,7 @@ def command_line() -> typer.Typer:
     cli.command("demo")(_demo)
     cli.command("doctor")(_doctor)
     add_snapshot_commands(cli)
+    cli.command("bench")(bench)
     return cli
 
 

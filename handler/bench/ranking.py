@@ -1,0 +1,210 @@
+"""How well a message that somebody has in mind is found: our ranking, newest first, and SQLite FTS5's bm25.
+
+Decides the questions and what counts as found. A question is made of three words of a real message, or comes with the
+key of a planted story; it is answered by the tool itself, a page of fifty. What shows the message's text shows the
+message: copies are merged on one side only. Must never know how anything is ranked.
+"""
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from engine.errors import Unavailable
+from engine.model import SourceMessage, SourceReport
+from engine.ports import Source
+from engine.requests import Criteria, SearchRequest
+from engine.sources.roles import RoleRules
+from engine.sources.slack import SlackExport
+from engine.synth.corpus import plan
+from engine.text import fold
+from handler.bench.corpora import Synth, kept
+from handler.bench.hayfork import app_over, build
+from handler.bench.queries import searched, words_of
+from handler.bench.run import OURS, machine
+from handler.local_app import LocalApp
+from handler.mcp_server import LOCAL_CALLER
+
+__all__ = ["DEPTH", "FABRIC", "Bm25", "Question", "judged", "known_items", "report", "story_questions"]
+
+FABRIC = Path("tests") / "fixtures" / "slack-export-fabric.zip"
+
+DEPTH = 50
+"""Hits looked at: as many as one page may hold."""
+
+_FIRST = 8
+_SAMPLE = 300
+_FEWEST_WORDS = 12
+"""A shorter message is not one a person looks for by three of its words."""
+_REMEMBERED = 10
+"""Messages that must hold a word for it to be one a person remembers rather than a number or a hash."""
+_STORY_MESSAGES = 40_000
+
+_TERM = re.compile(r'"[^"]+"|\S+')
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Terms asked for, all of them or any, and the ids of the messages that answer."""
+
+    terms: tuple[str, ...]
+    right: frozenset[str]
+    any_of: bool = False
+
+    @property
+    def ours(self) -> str:
+        """In our query language."""
+        return (" OR " if self.any_of else " ").join(self.terms)
+
+    @property
+    def fts5(self) -> str:
+        """As FTS5 wants it."""
+        return (" OR " if self.any_of else " AND ").join('"' + term.strip('"') + '"' for term in self.terms)
+
+
+def report(folder: Path, told: Callable[[str], None], export: Path = FABRIC, sample: int = _SAMPLE) -> dict[str, Any]:
+    """Ask all questions of all rankings; the object's `ranking` maps a set of questions to what came of it.
+
+    Raises:
+        Unavailable: `bench_failed` when the export of real messages is not there.
+    """
+    if not export.is_file():
+        raise Unavailable("bench_failed", f"there is no {export.name} here", next_step="run it where the sources are")
+    source = SlackExport(export, RoleRules({}))
+    messages = [m for m in source.messages(SourceReport()) if searched(m)]
+    sets = {
+        "The three rarest words, all required": known_items(messages, sample, fewest=1),
+        f"The three rarest of the words in {_REMEMBERED} messages or more, all required": known_items(
+            messages, sample, fewest=_REMEMBERED
+        ),
+        "The same words, any of them": known_items(messages, sample, fewest=_REMEMBERED, any_of=True),
+    }
+    out = {}
+    with TemporaryDirectory(prefix="hayfork-") as temporary:
+        app = _refreshed(Path(temporary), source)
+        for name, questions in sets.items():
+            told(name)
+            out[name] = judged(questions, messages, app)
+        app.close()
+    told("planted stories")
+    root, _ = kept(folder, OURS, _STORY_MESSAGES, 1, build)
+    app = app_over(str(root))
+    planted = [m for m in Synth(_STORY_MESSAGES, 1) if searched(m)]
+    out["Planted stories, asked as their keys say"] = judged(story_questions(_STORY_MESSAGES, 1), planted, app)
+    app.close()
+    return {"machine": machine(), "ranking": out}
+
+
+def _refreshed(folder: Path, source: Source) -> LocalApp:
+    app = app_over(str(folder), source)
+    app.refresh()
+    return app
+
+
+def known_items(messages: Sequence[SourceMessage], sample: int, *, fewest: int, any_of: bool = False) -> list[Question]:
+    """A question for each of up to `sample` messages, chosen by a digest of their ids.
+
+    Each asks for the three rarest of the message's words that `fewest` messages or more hold.
+    """
+    held: Counter[str] = Counter()
+    for message in messages:
+        held.update(set(words_of(_folded(message))))
+    drawn = sorted(messages, key=lambda m: blake2b(m.message_id.encode(), digest_size=8).digest())
+    questions = []
+    for message in drawn:
+        words = words_of(_folded(message))
+        known = sorted({w for w in words if len(w) > 2 and held[w] >= fewest}, key=lambda w: (held[w], w))
+        if len(words) >= _FEWEST_WORDS and len(known) >= 3:
+            questions.append(Question(tuple(known[:3]), frozenset((message.message_id,)), any_of))
+        if len(questions) == sample:
+            break
+    return questions
+
+
+def story_questions(messages: int, seed: int) -> list[Question]:
+    """The first query of each planted story that names the messages which hold its answer and filters nothing."""
+    return [
+        Question(tuple(_TERM.findall(str(story.calls[0].arguments["query"]))), frozenset(story.message_ids))
+        for story in plan(messages, seed).stories
+        if story.message_ids and set(story.calls[0].arguments) == {"query"}
+    ]
+
+
+def judged(questions: Sequence[Question], messages: Iterable[SourceMessage], app: LocalApp) -> dict[str, Any]:
+    """What each ranking makes of the questions. `messages` are those of the app's corpus that a search looks at."""
+    texts = {message.message_id: (_folded(message), message.sent_at) for message in messages}
+    bm25 = Bm25(texts)
+    places: dict[str, list[int | None]] = {}
+    for question in questions:
+        best = _ours(app, question, "best")
+        ranked = {
+            "hayfork": [hit for hit, _ in best],
+            "hayfork, by score alone": _by_score(best),
+            "newest first": [hit for hit, _ in _ours(app, question, "newest")],
+            "FTS5 bm25, unicode61": bm25.ranked(question),
+        }
+        for name, hits in ranked.items():
+            places.setdefault(name, []).append(_place(hits, question.right, texts))
+    bm25.close()
+    return {
+        "queries": len(questions),
+        "depth": DEPTH,
+        "rankings": {name: _figures(each) for name, each in places.items()},
+    }
+
+
+def _figures(places: Sequence[int | None]) -> dict[str, float]:
+    found = [place for place in places if place is not None]
+    return {
+        "mean_reciprocal_rank": round(sum(1 / place for place in found) / len(places), 4),
+        "hits_at_8": round(sum(place <= _FIRST for place in found) / len(places), 4),
+        "found": round(len(found) / len(places), 4),
+    }
+
+
+def _folded(message: SourceMessage) -> str:
+    return fold(f"{message.topic}\n{message.body}" if message.topic else message.body)
+
+
+def _ours(app: LocalApp, question: Question, order: str) -> list[tuple[str, float]]:
+    request = SearchRequest(Criteria(question.ours), limit=DEPTH, order=order, fields=("score",))
+    messages = app.call(request, LOCAL_CALLER).object["messages"]
+    return [(message["id"], message.get("score", 0.0)) for message in messages]
+
+
+def _by_score(hits: list[tuple[str, float]]) -> list[str]:
+    """The page's hits as their scores alone would order them: tells what spreading over conversations costs."""
+    return [hit for hit, _ in sorted(hits, key=lambda pair: -pair[1])]
+
+
+def _place(ranked: Sequence[str], right: frozenset[str], texts: Mapping[str, tuple[str, int]]) -> int | None:
+    """The first place, from 1, that shows a right message's text."""
+    wanted = {texts[message_id][0] for message_id in right}
+    return next((place for place, hit in enumerate(ranked, 1) if texts[hit][0] in wanted), None)
+
+
+class Bm25:
+    """FTS5 with its own tokenizer and ranking over the same folded texts, in memory; ties go to the newest."""
+
+    def __init__(self, texts: Mapping[str, tuple[str, int]]) -> None:
+        self._connection = sqlite3.connect(":memory:")
+        self._connection.execute(
+            "CREATE VIRTUAL TABLE found"
+            " USING fts5(message_id UNINDEXED, sent_at UNINDEXED, folded, tokenize='unicode61')"
+        )
+        rows = [(message_id, sent_at, folded) for message_id, (folded, sent_at) in texts.items()]
+        self._connection.executemany("INSERT INTO found VALUES (?, ?, ?)", rows)
+
+    def ranked(self, question: Question) -> list[str]:
+        """Ids of the first hits."""
+        sql = f"SELECT message_id FROM found WHERE found MATCH ? ORDER BY bm25(found), sent_at DESC LIMIT {DEPTH}"
+        return [message_id for (message_id,) in self._connection.execute(sql, [question.fts5])]
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._connection.close()

@@ -1,0 +1,47 @@
+"""Known items: how questions are made, and what counts as found."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import Unavailable
+from engine.model import SourceMessage
+from engine.synth import generate
+from handler.bench.corpora import Synth
+from handler.bench.hayfork import app_over
+from handler.bench.queries import searched
+from handler.bench.ranking import Question, judged, known_items, report, story_questions
+
+LONG = "one two three four five six seven eight nine ten eleven {}"
+
+
+def message(number: int, body: str) -> SourceMessage:
+    return SourceMessage("C1", "general", str(number), number * 1_000_000, "U1", "Zara", body)
+
+
+def test_a_question_asks_for_the_rarest_words_that_enough_messages_hold() -> None:
+    messages = [message(n, LONG.format(f"word{n} pair{n // 2}")) for n in range(4)] + [message(9, "too short")]
+    rarest = known_items(messages, 10, fewest=1)
+    assert {question.terms for question in rarest} == {(f"word{n}", f"pair{n // 2}", "eight") for n in range(4)}
+    known = known_items(messages, 2, fewest=2, any_of=True)
+    assert [question.terms[1:] for question in known] == [("eight", "eleven"), ("eight", "eleven")]
+    assert known[0].ours == " OR ".join(known[0].terms)
+    assert Question(('"a b"', "c"), frozenset()).fts5 == '"a b" AND "c"'
+
+
+def test_the_planted_stories_are_found_by_our_ranking(tmp_path: Path) -> None:
+    questions = story_questions(1_000, 1)
+    assert ("theodolite",) in [question.terms for question in questions]
+    app = app_over(str(tmp_path / "corpus"), Synth(1_000, 1))
+    app.refresh()
+    told = judged(questions, [m for m in generate(1_000, 1) if searched(m)], app)
+    app.close()
+    assert told["queries"] == len(questions)
+    assert list(told["rankings"]) == ["hayfork", "hayfork, by score alone", "newest first", "FTS5 bm25, unicode61"]
+    assert told["rankings"]["hayfork"]["found"] == 1.0
+    assert told["rankings"]["newest first"]["found"] == 1.0
+
+
+def test_without_the_export_the_report_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"there is no none\.zip here"):
+        report(tmp_path, lambda _: None, export=tmp_path / "none.zip")
