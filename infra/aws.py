@@ -40,10 +40,15 @@ class Aws:
     def __init__(self, settings: AwsSettings) -> None:
         import boto3  # noqa: PLC0415  # a third of a second that only what runs on AWS should pay
         from botocore.config import Config  # noqa: PLC0415  # likewise
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # likewise
+        from botocore.exceptions import (  # noqa: PLC0415  # likewise
+            BotoCoreError,
+            ClientError,
+            IncompleteReadError,
+        )
 
         self.settings = settings
         self.failures: tuple[type[Exception], ...] = (BotoCoreError, ClientError)
+        self._incomplete = IncompleteReadError
         self._new_session: Any = boto3.Session
         self._new_config: Any = Config
         self._session: Any = None
@@ -112,7 +117,15 @@ class Aws:
         if sent is not None:
             # What a handler of this event returns would stand for the response.
             client.meta.events.register(f"before-send.{service}", lambda **_: sent(service))
+        client.meta.events.register(f"before-parse.{client.meta.service_model.service_id.hyphenize()}", self._whole)
         return client
+
+    def _whole(self, operation_model: Any, response_dict: Any, **_: Any) -> None:
+        """Refuse an answer whose connection ended early: boto3 takes what came, and half a JSON text for no item."""
+        body, length = response_dict["body"], response_dict["headers"].get("content-length")
+        if isinstance(body, bytes) and length is not None and operation_model.http.get("method") != "HEAD":
+            if len(body) < int(length):
+                raise self._incomplete(actual_bytes=len(body), expected_bytes=int(length))
 
     def _shared_session(self) -> Any:
         if self._session is None:
