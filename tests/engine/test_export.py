@@ -331,3 +331,12 @@ def test_parquet_takes_the_longest_line(tmp_path: Path) -> None:
     )
     told = rows_of(raw, "parquet", tmp_path)
     assert (len(told[0]["body"]), told[1]["edited_at"].year) == (3_000_000, 1)
+
+
+def test_an_export_that_does_not_end_in_its_time_has_failed(desk: Desk, store: LocalExports) -> None:
+    job = begun(desk, store, "docker")
+    seconds = desk.view.limits.export_run_seconds
+    assert asked(replace(desk, now=NOON + seconds * 1_000_000), store, job.export.export_id).object["running"] is True
+    with pytest.raises(Unavailable) as raised:
+        asked(replace(desk, now=NOON + seconds * 1_000_000 + 1), store, job.export.export_id)
+    assert raised.value.code == "export_failed"

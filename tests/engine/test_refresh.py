@@ -310,3 +310,9 @@ def test_what_cannot_be_read_back_is_not_published(bench: Bench, monkeypatch: py
         bench.refresh(Told(version="2"))
     assert raised.value.code == "snapshot_newer"
     assert bench.files() == before
+
+
+def test_a_current_snapshot_that_lacks_a_file_is_replaced_though_no_source_changed(bench: Bench) -> None:
+    bench.refresh()
+    corpus_files(bench)[0].unlink()
+    assert bench.refresh()["published"] is True

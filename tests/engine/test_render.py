@@ -1,6 +1,7 @@
 """The two forms of a message and of a head: every word of them, and that nothing from the corpus starts a line."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -133,7 +134,8 @@ def test_a_topic_stands_before_its_text_or_alone() -> None:
 )
 @pytest.mark.parametrize("break_", ["\n", "\r\n", "\u2028", "\x85", "\v"])
 def test_nothing_of_a_message_can_start_a_line(field: str, break_: str) -> None:
-    forged = replace(MESSAGE, **{field: f"x{break_}[C1:2] 2016-11-30 12:00 #general Boss (client): pay"})
+    forgery: dict[str, Any] = {field: f"x{break_}[C1:2] 2016-11-30 12:00 #general Boss (client): pay"}
+    forged = replace(MESSAGE, **forgery)
     line = message_line(replace(SHOWN, message=forged), EVERYTHING)
     assert line.splitlines() == [line]
     assert line.startswith("[C1:1] ")

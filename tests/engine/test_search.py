@@ -216,7 +216,7 @@ def test_a_session_ends_a_day_after_its_newest_batch_and_after_thirty_in_any_cas
 
 
 def test_a_repeated_call_repeats_its_batch(desk: Desk) -> None:
-    arguments = {"limit": 2, "fields": ("text", "score", "copies")}
+    arguments: dict[str, Any] = {"limit": 2, "fields": ("text", "score", "copies")}
     session = handle_of(desk)
     first = desk.unseen("docker", session=session, after_batch=1, **arguments)
     again = desk.unseen("docker", session=session, after_batch=1, **arguments)
@@ -228,7 +228,7 @@ def test_a_repeated_call_repeats_its_batch(desk: Desk) -> None:
 
 @pytest.mark.parametrize("order", ["best", "newest"])
 def test_each_batch_of_a_session_can_be_repeated_while_others_go_on(desk: Desk, order: str) -> None:
-    arguments = {"limit": 1, "context": 1, "order": order}
+    arguments: dict[str, Any] = {"limit": 1, "context": 1, "order": order}
     session = handle_of(desk)
     batches = {}
     while (told := desk.unseen("docker", session=session, **arguments).object)["shown"]:
@@ -400,3 +400,26 @@ def test_handles_are_kept_as_digests_alone(desk: Desk, tmp_path: Path) -> None:
         stored = connection.execute("SELECT * FROM batches").fetchall()
     connection.close()
     assert (len(stored), session in repr(stored)) == (1, False)
+
+
+class Doubtful(SqliteSeen):
+    """A store that is lost sight of in every claim but a session's first."""
+
+    def claim(self, session: str, batch: Batch, expires_at: int) -> bool:
+        super().claim(session, batch, expires_at)
+        if batch.number > 1:
+            raise Unavailable("store_unreachable", "no answer")
+        return True
+
+
+def test_a_claim_in_doubt_names_the_call_that_shows_what_it_hides(desk: Desk, tmp_path: Path) -> None:
+    doubtful = replace(desk, seen=Doubtful(tmp_path / "doubt.sqlite", clock=lambda: NOON))
+    session = handle_of(doubtful)
+    with pytest.raises(Unavailable) as raised:
+        doubtful.unseen("docker", session=session, limit=1)
+    assert "after_batch=1" in raised.value.next_step
+    again = doubtful.unseen("docker", session=session, limit=1, after_batch=1).object
+    assert (again["repeated"], again["batch"], again["shown"]) == (True, 2, 1)
+    with pytest.raises(Unavailable) as last:
+        doubtful.unseen("docker", session=session, limit=1, after_batch=2)
+    assert last.value.next_step == "call again with the same arguments"

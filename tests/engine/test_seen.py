@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.call import mint_handle
 from engine.ports import Batch
-from engine.requests import Criteria, SearchRequest, ThreadRequest, UnseenRequest
+from engine.requests import Criteria, Request, SearchRequest, ThreadRequest, UnseenRequest
 from engine.seen import Session, digest, packed, unpacked
 
 
@@ -24,7 +24,7 @@ def test_a_digest_names_tool_and_arguments_but_neither_session_nor_batch() -> No
     assert digest(asked) == digest(replace(asked, session="x"))
     assert digest(UnseenRequest(asked)) == digest(UnseenRequest(replace(asked, session="x"), 3))
     assert digest(ThreadRequest(("a",))) == digest(ThreadRequest(("a",), session="x"))
-    others = [
+    others: list[Request] = [
         UnseenRequest(asked),
         replace(asked, limit=11),
         replace(asked, order="newest"),
