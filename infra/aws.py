@@ -122,10 +122,11 @@ class Aws:
 
     def _whole(self, operation_model: Any, response_dict: Any, **_: Any) -> None:
         """Refuse an answer whose connection ended early: boto3 takes what came, and half a JSON text for no item."""
-        body, length = response_dict["body"], response_dict["headers"].get("content-length")
-        if isinstance(body, bytes) and length is not None and operation_model.http.get("method") != "HEAD":
-            if len(body) < int(length):
-                raise self._incomplete(actual_bytes=len(body), expected_bytes=int(length))
+        body = response_dict["body"]
+        if isinstance(body, bytes) and operation_model.http.get("method") != "HEAD":
+            promised = int(response_dict["headers"].get("content-length") or 0)
+            if len(body) < promised:
+                raise self._incomplete(actual_bytes=len(body), expected_bytes=promised)
 
     def _shared_session(self) -> Any:
         if self._session is None:
