@@ -37,7 +37,6 @@ from engine.render import (
     shortened,
 )
 from engine.requests import CountRequest
-from engine.scan import inside_words
 from engine.tables import Table, tabulate
 from engine.tally import add
 from engine.text import fold, one_line
@@ -213,7 +212,7 @@ def _terms(hits: Hits) -> tuple[_Term, ...]:
         if (fold(term.text), term.whole, term.part) not in positive:
             continue
         rows = each.rows[hits.scope[each.rows]]
-        words = inside_words(hits.view.corpus, term, rows) if is_word(term) and len(rows) else {}
+        words = each.words(hits.view.corpus, rows) if is_word(term) and len(rows) else {}
         alone = set(words) <= {fold(term.text)}
         out.append(_Term(term_name(term), len(rows), {} if alone else words_of(words)))
     return tuple(out)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from engine.hits import Hits
+from engine.plan import meaning
 from engine.query.tree import Term, canonical, positive_terms
-from engine.scan import inside_words
 from engine.text import fold, is_word_char
 
 __all__ = ["hints_of", "inside_line", "is_word", "term_name", "words_of"]
@@ -50,11 +50,12 @@ def inside_line(hits: Hits) -> str:
     """`inside: docker 117, dockerhub 7` when less than half of the matches are whole words, else nothing."""
     if hits.query.tree is None or not len(hits.rows):
         return ""
+    found = {meaning(each.term): each for each in hits.occurrences}
     parts: list[str] = []
     for term in dict.fromkeys(positive_terms(hits.query.tree)):
         if not is_word(term) or len(parts) == _TERMS:
             continue
-        words = inside_words(hits.view.corpus, term, hits.rows)
+        words = found[meaning(term)].words(hits.view.corpus, hits.rows)
         if 2 * words.get(fold(term.text), 0) < len(hits.rows):
             parts.append(", ".join(f"{word} {count}" for word, count in words_of(words).items()))
     return f"inside: {'; '.join(part for part in parts if part)}" if any(parts) else ""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engine.index.search import IndexedTerm
 from engine.query.tree import And, Not, Or, Term, Tree, terms
-from engine.scan import scan
+from engine.scan import inside_words, scan
 from engine.snapshot.open import Corpus
 from engine.text import fold
 
@@ -35,6 +35,12 @@ class Occurrences:
     def tenths(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Weighted frequencies in some sorted rows, in tenths; `None` where only the texts can tell."""
         return self.indexed.tenths(rows) if self.indexed is not None and self.indexed.is_settled else None
+
+    def words(self, corpus: Corpus, rows: NDArray[np.int64]) -> dict[str, int]:
+        """The words a term without punctuation stands in, and in how many of some sorted rows each; most first."""
+        if self.indexed is not None and self.indexed.is_settled:
+            return self.indexed.words(rows)
+        return inside_words(corpus, self.term, rows)
 
 
 def meaning(term: Term) -> tuple[str, bool, str]:

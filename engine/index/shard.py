@@ -5,6 +5,7 @@ The layout is documented at its writer, `engine.snapshot.lexicon`. Rows count wi
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from engine.index.blocks import Arrays, BlockCache, Key
 from engine.index.lexicon import Region
 from engine.snapshot.format import LexiconEntry
+from engine.snapshot.planes import PACKED, PLANES, unpacked, unpacked_counts, unpacked_rows
 from engine.snapshot.statements import Statements
 
 __all__ = ["GRAMS", "REGIONS", "WORDS", "Postings", "ShardFiles", "ShardIndex"]
@@ -55,11 +57,13 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """The lexicon: its regions, the number of each one's first term, and where postings begin."""
+    """The lexicon: its regions, the number of each one's first term, where postings begin; sizes of the other files."""
 
     regions: tuple[Region, ...]
     firsts: tuple[int, ...]
     offsets: Longs
+    postings: int
+    positions: int
 
 
 class ShardIndex:
@@ -79,12 +83,12 @@ class ShardIndex:
                 [self.files.terms],
             )
         )
-        read = self._statements.arrays("SELECT df FROM read_parquet(?)", [self.files.terms])
+        read = self._statements.arrays("SELECT df, total FROM read_parquet(?)", [self.files.terms])
         offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(read["df"], dtype=np.int64)))
         texts = [f"\n{regions[number]}\n".encode() if number in regions else b"\n" for number in range(REGIONS)]
         made = tuple(map(Region, texts))
         firsts = np.cumsum([0, *map(len, made)]).tolist()
-        return _Terms(made, tuple(firsts[:REGIONS]), offsets)
+        return _Terms(made, tuple(firsts[:REGIONS]), offsets, int(offsets[-1]), int(read["total"].sum(dtype=np.int64)))
 
     def region(self, number: int) -> Region:
         """One region of the lexicon."""
@@ -130,7 +134,7 @@ class ShardIndex:
             starts[group] = self.files.entry.positions[value] + before[postings.places[group] - value * block]
         places = _spread_out(starts, postings.frequencies)
         owners = np.repeat(np.arange(len(blocks)), postings.frequencies)
-        return owners, self._positions_at(places)
+        return owners, _summed_within(self._positions_at(places), postings.frequencies)
 
     def _positions_at(self, places: Longs) -> Longs:
         out = np.empty(len(places), dtype=np.int64)
@@ -180,22 +184,26 @@ class ShardIndex:
         return {key[1]: block for key, block in found.items()}
 
     def _load_postings(self, key: Key) -> Arrays:
-        read = self._read("row, tf", key)
-        tf = read["tf"]
-        before = np.cumsum(tf, dtype=np.uint32) - tf
-        return read["row"], tf, before
+        size, read = self._read(self._terms.postings, ("row", PLANES), ("tf", PLANES + 1), key=key)
+        tf = unpacked_counts(read["tf"], size)
+        return unpacked_rows(read["row"], size), tf, np.cumsum(tf, dtype=np.uint32) - tf
 
     def _load_positions(self, key: Key) -> Arrays:
-        return (self._read("position", key)["position"],)
+        size, read = self._read(self._terms.positions, ("position", PLANES), key=key)
+        return (unpacked(read["position"], size),)
 
-    def _read(self, columns: str, key: Key) -> dict[str, Ints]:
+    def _read(self, total: int, *columns: tuple[str, int], key: Key) -> tuple[int, dict[str, list[NDArray[np.uint64]]]]:
+        """How many integers a block holds, of so many in the file, and the planes of its columns."""
         location, value = key
-        first = value * self.files.entry.block
-        return self._statements.arrays(
-            f"SELECT {columns} FROM read_parquet(?, file_row_number = true)"
+        group = self.files.entry.block // PACKED
+        names = {name: [f"{name}_{place}" for place in range(planes)] for name, planes in columns}
+        found = self._statements.arrays(
+            f"SELECT {', '.join(chain.from_iterable(names.values()))} FROM read_parquet(?, file_row_number = true)"
             " WHERE file_row_number >= ? AND file_row_number < ?",
-            [location, first, first + self.files.entry.block],
+            [location, value * group, (value + 1) * group],
         )
+        size = min(self.files.entry.block, total - value * self.files.entry.block)
+        return size, {name: [found[plane] for plane in planes] for name, planes in names.items()}
 
 
 def _spread_out(starts: Longs, sizes: NDArray[np.integer]) -> Longs:
@@ -204,4 +212,12 @@ def _spread_out(starts: Longs, sizes: NDArray[np.integer]) -> Longs:
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     out: Longs = np.arange(total) + np.repeat(starts - (ends - sizes), sizes)
+    return out
+
+
+def _summed_within(steps: Longs, sizes: NDArray[np.integer]) -> Longs:
+    """Running sums of the steps of each group, groups of these sizes one after another."""
+    sums = np.cumsum(steps)
+    firsts = np.cumsum(sizes, dtype=np.int64) - sizes
+    out: Longs = sums - np.repeat(sums[firsts] - steps[firsts], sizes)
     return out

@@ -1,14 +1,16 @@
 """Writes the index of a shard: every distinct word with the rows and places it occurs at, in three Parquet files.
 
     terms       region, term, df, total     one group; by region, floor(log2(total)) falling, then term
-    postings    row, tf                     for each term its rows in order; a term's range follows from the dfs
-    positions   position                    for each posting its places in order; ranges follow from the totals
+    postings    row_0.., tf_0..             for each term its rows in order; a term's range follows from the dfs
+    positions   position_0..                for each posting its places in order, each less the one before it
 
 Regions are `WORDS` and `GRAMS`, each of the body and of the topic. A word goes to WORDS, unless it holds a letter
 of a script that sets no spaces: such a run goes to GRAMS as its bigrams, with a blank before the first and after
 the last character (`容器` is ` 容`, `容器`, `器 `). A word takes one position, a run of GRAMS one for each character
 and one for its end; the next one follows at once after a single space, and 1 further on after anything else. So a
 phrase is a chain of neighbours, and a term inside a run a chain of bigrams that never leaves the run.
+
+Columns `row_0` and on are planes of bytes: `engine.snapshot.planes`.
 
 Decides that layout; the readers are in `engine.index`. Must never know what is asked. Rows count within the shard.
 """
@@ -22,11 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, FileEntry, LexiconEntry, Shard, file_sha256
+from engine.snapshot.planes import BLOCK, PACKED, packed, packed_counts, packed_rows
 
 __all__ = ["write_lexicon"]
-
-_BLOCK = 122_880
-"""Rows per row group of `postings` and `positions`: what is decoded at a time."""
 
 _SLICE_ROWS = 131_072
 _SLICE_BYTES = 48_000_000
@@ -76,23 +76,21 @@ def write_lexicon(
     terms = _number(connection, tokens)
     postings = _postings(tokens)
     del tokens
-    heads = postings.starts
-    tf = np.diff(heads, append=len(postings.term))
+    heads, position = postings.starts, postings.position
+    tf = np.diff(heads, append=len(position))
     df = np.bincount(postings.term[heads], minlength=terms)
     total = np.bincount(postings.term, minlength=terms)
+    steps = position.copy()
+    steps[1:] -= position[:-1]
+    steps[heads] = position[heads]
+    columns = {"row": packed_rows(postings.row[heads]), "tf": packed_counts(tf.astype(np.uint32))}
     entries = [
         _write_terms(connection, folder, shard, df, total),
-        _copy(
-            connection,
-            folder,
-            shard,
-            POSTINGS,
-            {"row": postings.row[heads], "tf": tf.astype(np.uint32)},
-        ),
-        _copy(connection, folder, shard, POSITIONS, {"position": postings.position}),
+        _copy(connection, folder, shard, POSTINGS, columns),
+        _copy(connection, folder, shard, POSITIONS, {"position": packed(steps)}),
     ]
     connection.execute("DROP TABLE lexicon")
-    return entries, LexiconEntry(_BLOCK, tuple(heads[::_BLOCK].tolist()))
+    return entries, LexiconEntry(BLOCK, tuple(heads[::BLOCK].tolist()))
 
 
 def _tokens(connection: duckdb.DuckDBPyConnection, shard: Shard) -> _Tokens:
@@ -240,21 +238,36 @@ def _write_terms(
 
 
 def _copy(
-    connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, name: str, columns: dict[str, Ints]
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    shard: Shard,
+    name: str,
+    columns: dict[str, list[NDArray[np.uint64]]],
 ) -> FileEntry:
-    connection.register("columns", columns)
-    rows = len(next(iter(columns.values())))
-    entry = _write(connection, folder, shard, name, "SELECT * FROM columns", rows, _BLOCK)
-    connection.unregister("columns")
+    planes = {f"{column}_{place}": plane for column, found in columns.items() for place, plane in enumerate(found)}
+    connection.register("planes", planes)
+    rows = len(next(iter(planes.values())))
+    # Only plain encoding keeps the bytes of a plane together.
+    entry = _write(
+        connection, folder, shard, name, "SELECT * FROM planes", rows, BLOCK // PACKED, ", DICTIONARY_SIZE_LIMIT 1"
+    )
+    connection.unregister("planes")
     return entry
 
 
 def _write(
-    connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, name: str, select: str, rows: int, group: int
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    shard: Shard,
+    name: str,
+    select: str,
+    rows: int,
+    group: int,
+    encoding: str = ", PARQUET_VERSION v2",
 ) -> FileEntry:
     path = folder / shard.folder / name
     quoted = str(path).replace("'", "''")
     connection.execute(
-        f"COPY ({select}) TO '{quoted}' (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, ROW_GROUP_SIZE {group})"
+        f"COPY ({select}) TO '{quoted}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group}{encoding})"
     )
     return FileEntry(f"{shard.folder}/{name}", path.stat().st_size, rows, file_sha256(path))

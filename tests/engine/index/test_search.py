@@ -13,6 +13,7 @@ from engine.plan import distinct_terms, evaluate, occurrences
 from engine.query.tree import Or, Term, Tree
 from engine.rank import INSIDE, PREFIX, TOPIC, WHOLE
 from engine.snapshot.open import Corpus
+from engine.text import fold, is_word_char
 from tests.engine.index.corpora import built, folded_texts, random_messages, random_term, random_tree
 
 _TERMS = 160
@@ -30,6 +31,9 @@ def assert_index_equals_scan(corpus: Corpus, terms: Sequence[Term], trees: Seque
         tenths = one.tenths(one.rows)
         if tenths is not None:
             assert tenths.tolist() == [counted(one.term, *texts[row]) for row in one.rows.tolist()], one.term
+        if len(one.term.text) == 2 and all(map(is_word_char, fold(one.term.text))) and not one.term.whole:
+            some = one.rows[::2]
+            assert one.words(corpus, some) == other.words(corpus, some), one.term
     for tree in trees:
         expected = evaluate(tree, by_scan, corpus.rows)
         assert np.array_equal(evaluate(tree, by_index, corpus.rows), expected), str(tree)
