@@ -1,0 +1,272 @@
+"""Each fault of the table against each tool: what the caller sees, and that nothing is wrong, lost or left behind."""
+
+import re
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.answer import Answer
+from engine.errors import EngineError
+from engine.record import UNRECORDED
+from tests.faults.arrange import damaged, proxy_fault
+from tests.faults.bench import (
+    CALLER,
+    TOOLS,
+    Corpus,
+    Deployment,
+    Scene,
+    Stores,
+    asking,
+    folder_stores,
+    ids_of,
+    plain,
+    plant_snapshots,
+)
+from tests.faults.proxy import Proxy
+from tests.faults.table import Row, as_markdown, rows
+
+ROWS = list(rows())
+IN_TIME_SECONDS = 8.0
+"""Adapters wait a fifth as long here as in a deployment, whose callers hear within 30 s."""
+
+
+@dataclass
+class Trial:
+    """One cell being tried: a process over stores of its own, and the session that was shown a page before."""
+
+    row: Row
+    tool: str
+    corpus: Corpus
+    scene: Scene
+    proxy: Proxy | None
+    session: str
+    first_page: list[str]
+    current: str | None
+    files: frozenset[str] = frozenset()
+    """What lay below the root before the fault."""
+
+    def new_files(self) -> list[str]:
+        """Files of exports that came since."""
+        return [name for name in self.scene.stores.names() if name.endswith(".jsonl") and name not in self.files]
+
+    def fault(self) -> AbstractContextManager[None]:
+        """The row's fault, for a block."""
+        if self.proxy is not None:
+            return self.proxy.failing(proxy_fault(self.row.what, self.row.when))
+        return damaged(self.scene, self.row.what, self.corpus.newer, self.corpus.older)
+
+
+@pytest.mark.aws
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.is_local], ids=lambda row: row.name)
+def test_each_fault_on_aws_shows_each_caller_what_the_table_says(
+    row: Row, corpus: Corpus, work: Path, deployments: dict[str, Deployment], elsewhere: Scene
+) -> None:
+    prefix = f"{secrets.token_hex(4)}/"
+
+    def opened(tool: str) -> Trial:
+        deployment = deployments[tool]
+        stores = deployment.stores(f"{prefix}{tool}/")
+        proxy = {"S3": deployment.s3, "DynamoDB": deployment.dynamodb}.get(row.where)
+        return begun(row, tool, corpus, work, stores, elsewhere.start_session(), proxy)
+
+    with ThreadPoolExecutor(len(TOOLS)) as pool:
+        trials = list(pool.map(opened, TOOLS))
+        seen = list(pool.map(seen_in_time, trials))
+        assert dict(zip(TOOLS, (saw for saw, _ in seen), strict=True)) == row.cells
+        list(pool.map(check, trials, seen))
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.is_local], ids=lambda row: row.name)
+def test_each_fault_on_one_machine_shows_each_caller_what_the_table_says(row: Row, corpus: Corpus, work: Path) -> None:
+    def opened(tool: str) -> Trial:
+        def stores() -> Stores:
+            return folder_stores(work / tool)
+
+        plant_snapshots(stores(), corpus)
+        with Scene(stores(), corpus.table, work).closing() as before:
+            started = before.start_session()
+        return begun(row, tool, corpus, work, stores(), started)
+
+    trials = [opened(tool) for tool in TOOLS]
+    seen = [seen_in_time(tried) for tried in trials]
+    assert dict(zip(TOOLS, (saw for saw, _ in seen), strict=True)) == row.cells
+    for tried, each in zip(trials, seen, strict=True):
+        check(tried, each)
+
+
+def test_documentation_shows_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs" / "faults.md"
+    assert page.read_text("utf-8").partition("<!-- table -->\n")[2] == as_markdown()
+
+
+def begun(
+    row: Row,
+    tool: str,
+    corpus: Corpus,
+    work: Path,
+    stores: Stores,
+    started: tuple[str, list[str]],
+    proxy: Proxy | None = None,
+) -> Trial:
+    """Both snapshots below a root of its own, a session over them, and a process that has opened nothing."""
+    session, shown = started
+    plant_snapshots(stores, corpus)
+    tried = Trial(row, tool, corpus, Scene(stores, corpus.table, work), proxy, session, list(shown), corpus.newer)
+    if row.when.endswith("asked before"):
+        answer = ask(tried)
+        if isinstance(answer, Answer) and "messages" in answer.object:
+            tried.first_page += ids_of(answer)
+        tried.scene.clock.now += 60_000_000
+        tried.files = frozenset(tried.scene.stores.names())
+        tried.current = stores.snapshots.current()
+    return tried
+
+
+Seen = tuple[str, Answer | EngineError | None]
+
+
+def seen_in_time(tried: Trial) -> Seen:
+    """What the caller sees under the fault, in the words of the table; with the answer or error itself."""
+    with tried.fault():
+        began = time.monotonic()
+        seen = seen_by(tried)
+        assert time.monotonic() - began < IN_TIME_SECONDS
+    tried.scene.clock.now += 60_000_000
+    return seen
+
+
+def check(tried: Trial, seen: Seen) -> None:
+    """After the fault the same process is well, and the caller has missed nothing."""
+    with tried.scene.closing():
+        if tried.tool == "refresh":
+            check_refreshed(tried, seen[0])
+        elif tried.row.where.startswith("snapshot"):
+            check_healed(tried)
+        else:
+            check_recovered(tried, *seen)
+
+
+def ask(tried: Trial, tool: str = "", **changes: Any) -> Answer | dict[str, Any]:
+    tool = tool or tried.tool
+    if tool == "refresh":
+        return tried.scene.app.refresh(force=True)
+    return tried.scene.app.call(asking(tool, tried.session, **changes), CALLER)
+
+
+def seen_by(tried: Trial, **changes: Any) -> Seen:
+    scene = tried.scene
+    alarms = len(scene.alarms)
+    try:
+        answer = ask(tried, **changes)
+    except EngineError as error:
+        return error.code, error
+    if not isinstance(answer, Answer):
+        return ("published" if answer["published"] else "not published"), None
+    words = [which(tried.corpus, tried.tool, answer)]
+    words += ["alarm"] if len(scene.alarms) > alarms else []
+    words += ["not recorded"] if UNRECORDED in answer.object.get("notes", ()) else []
+    return ", ".join(words), answer
+
+
+def which(corpus: Corpus, tool: str, answer: Answer) -> str:
+    """Of which snapshot this is the right answer, to the last count."""
+    for word, snapshot_id in (("answer", corpus.newer), ("older", corpus.older)):
+        right, given = dict(corpus.right[snapshot_id][tool]), plain(answer)
+        if tool == "unseen":
+            for each in (right, given):
+                del each["messages"]
+                del each["left_out"]
+        if right == given:
+            return word
+    return f"wrong: {plain(answer)}"
+
+
+def check_recovered(tried: Trial, saw: str, given: Answer | EngineError | None) -> None:
+    """The same process answers, and every match is shown once: by what was recorded, or by what comes next."""
+    tool, shown, noted = tried.tool, set(tried.first_page), set[str]()
+    if isinstance(given, EngineError):
+        assert tried.new_files() == []
+        saw, given = seen_by(tried, **way_out(given))
+        assert saw == "answer"
+    assert isinstance(given, Answer)
+    if tool in {"search", "unseen", "open"}:
+        new = ids_of(given)
+        assert len(set(new)) == len(new)
+        assert tool != "unseen" or not set(new) & shown
+        if "not recorded" in saw:
+            noted |= set(new)
+        else:
+            shown |= set(new)
+    if tool == "export":
+        check_export(tried, given)
+    check_drained(tried, shown, noted)
+
+
+def way_out(error: EngineError) -> dict[str, Any]:
+    """The change of arguments an error names, if any."""
+    named = re.search(r"after_batch=(\d+)", error.next_step)
+    return {"after_batch": int(named[1])} if named else {}
+
+
+def check_drained(tried: Trial, shown: set[str], noted: set[str]) -> None:
+    """What is still unseen comes, once, and nothing is missing then."""
+    while page := ids_of(tried.scene.app.call(asking("unseen", tried.session, limit=50), CALLER)):
+        assert len(set(page)) == len(page)
+        assert not set(page) & shown
+        shown |= set(page)
+    assert shown | noted == tried.corpus.matching
+
+
+def check_export(tried: Trial, answer: Answer) -> None:
+    """One file, and it is what the answer says."""
+    (name,) = tried.new_files()
+    data = tried.scene.stores.fetch(name)
+    assert sha256(data).hexdigest() == answer.object["sha256"]
+    assert data.count(b"\n") == answer.object["rows"] == len(tried.corpus.matching)
+
+
+def check_refreshed(tried: Trial, saw: str) -> None:
+    """A refresh that failed changed nothing a reader sees; the next one is clean."""
+    store = tried.scene.stores.snapshots
+    if saw != "published":
+        assert store.current() == tried.current
+        assert set(store.snapshots()) == {tried.corpus.older, tried.corpus.newer, tried.current}
+        assert tried.scene.app.refresh(force=True)["published"]
+    check_whole(tried)
+    assert answer_now(tried, "count") == undated(tried.corpus.right[tried.corpus.newer]["count"])
+
+
+def check_healed(tried: Trial) -> None:
+    """A plain refresh replaces what is broken, and the process goes on with it; a few tools stand for all."""
+    if tried.tool not in {"count", "export"}:
+        return
+    assert tried.scene.app.refresh()["published"]
+    tried.scene.clock.now += 60_000_000
+    check_whole(tried)
+    assert answer_now(tried, tried.tool) == undated(tried.corpus.right[tried.corpus.newer][tried.tool])
+    check_drained(tried, set(tried.first_page), set())
+
+
+def check_whole(tried: Trial) -> None:
+    """The current snapshot is not one of those planted, and every file of it is as its manifest says."""
+    assert tried.scene.stores.snapshots.current() not in {tried.corpus.older, tried.corpus.newer}
+    assert tried.scene.app.verify()["rows"] == len(tried.corpus.matching)
+
+
+def answer_now(tried: Trial, tool: str) -> dict[str, Any]:
+    answer = ask(tried, tool)
+    assert isinstance(answer, Answer)
+    return undated(plain(answer))
+
+
+def undated(plain_answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer's object without the time of its snapshot."""
+    searched = {name: value for name, value in plain_answer.get("searched", {}).items() if name != "as_of"}
+    return {**plain_answer, "searched": searched}
