@@ -28,10 +28,11 @@ from engine.ports import Export, ExportStore
 from engine.query.bind import bind
 from engine.render import Scope, bounded_notes, found_line, found_object, hint_lines, scope_line, scope_object
 from engine.requests import Criteria, ExportRequest
+from engine.sight import Sight
 from engine.snapshot.database import DatabaseSettings
 from engine.times import iso
 
-__all__ = ["Job", "begin", "resume", "state_of"]
+__all__ = ["Job", "begin", "resume", "sight_of", "state_of"]
 
 _PROGRESS_ROWS = 50_000
 """Rows between two notes of progress: each is a write to the store."""
@@ -80,11 +81,17 @@ class Job:
                 sink.write(piece)
                 digest.update(piece)
                 size += len(piece)
+            self._stop_if_revoked()
             sink.commit()
         except BaseException:
             sink.abort()
             raise
         return digest.hexdigest(), size
+
+    def _stop_if_revoked(self) -> None:
+        """A revoked export has no record. Writing one anew would bring its link back."""
+        if self.store.get(self.export.export_id) is None:
+            raise _Cancelled
 
     def cancel(self) -> None:
         """Stop at the next row."""
@@ -114,6 +121,7 @@ class Job:
             if done and done % _PROGRESS_ROWS == 0:
                 # How far it is can be said later; the file goes on.
                 with suppress(Unavailable):
+                    self._stop_if_revoked()
                     self.store.put(replace(self.export, rows=done))
             yield message
 
@@ -148,14 +156,29 @@ def begin(request: ExportRequest, call: Call, store: ExportStore, database: Data
         state="running",
         created_at=call.now,
         expires_at=call.now + call.limits.export_seconds * 1_000_000,
-        request=json.dumps(asdict(request), ensure_ascii=False),
+        request=json.dumps({**asdict(request), "sight": asdict(call.view.sight)}, ensure_ascii=False),
     )
     store.put(export)
     return Job(request, call, store, database, hits, export)
 
 
+def sight_of(export: Export) -> Sight:
+    """What was in sight of whoever asked for a running export: another process must not see more.
+
+    Raises:
+        Unavailable: `export_failed` for a record that does not say.
+    """
+    plain: Any = json.loads(export.request).get("sight") if export.request else None
+    if not isinstance(plain, dict):
+        raise Unavailable("export_failed", "the export cannot be gone on with", next_step=_ASK_AGAIN)
+    parts: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
+    }
+    return Sight(**parts)
+
+
 def resume(export: Export, call: Call, store: ExportStore, database: DatabaseSettings) -> Job:
-    """The job of a running export, to be written from the start by another process.
+    """The job of a running export, to be written from the start by another process, over what `sight_of` says.
 
     Raises:
         EngineError: what `bind` and `find` raise.

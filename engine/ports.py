@@ -313,7 +313,7 @@ class KeyStore(Protocol):
         """
         ...
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """Every key, oldest first.
 
         Raises:

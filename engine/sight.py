@@ -48,7 +48,17 @@ EVERYTHING = Sight()
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: `caller_id` owns sessions, exports and usage; `sight` is what exists for them."""
+    """Who asks: `caller_id` owns sessions, exports and usage; `sight` is what exists for them.
+
+    `tools` are the names of the tools that exist for them, `None` for all; `locked` those of them that want a
+    permission which this request does not carry.
+    """
 
     caller_id: str
     sight: Sight = EVERYTHING
+    tools: frozenset[str] | None = None
+    locked: frozenset[str] = frozenset()
+
+    def has(self, tool: str) -> bool:
+        """Whether a tool exists for them."""
+        return self.tools is None or tool in self.tools

@@ -160,9 +160,12 @@ def serve_http(
     *,
     options: HttpOptions | None = None,
     caller_of: CallerOf = lambda _: LOCAL_CALLER,
+    guard: Callable[[ASGIApp], ASGIApp] = lambda inner: inner,
     ready: Callable[[int], None] | None = None,
 ) -> None:
     """Serve until interrupted. Port 0 takes a free one; `ready` is told the port when requests are answered.
+
+    `guard` puts what decides who may ask in front of the app.
 
     An address other than loopback and the wildcards is accepted as Host beside the named ones.
 
@@ -184,7 +187,7 @@ def serve_http(
             next_step="choose another host or port",
         ) from None
     config = uvicorn.Config(
-        _announcing(build_http(app, options, caller_of=caller_of), ready, listener.getsockname()[1]),
+        _announcing(guard(build_http(app, options, caller_of=caller_of)), ready, listener.getsockname()[1]),
         log_level="warning",
         access_log=False,
         lifespan="on",

@@ -5,30 +5,36 @@
     {"canary": "<query>"}                                                 {"found"}, or an error raised for an alarm
 
 Decides what an event must hold. Who may invoke the function may call as anyone: the caller is not checked but
-must be named, since sessions and exports belong to it. Must never know a protocol.
+must be named, since sessions and exports belong to it, and its policy applies. Must never know a protocol.
 """
 
+from datetime import UTC
 from functools import cache
 from typing import Any
 
-from engine.errors import BadInput, EngineError, NotFound, Unavailable, quoted
+from engine.errors import BadInput, EngineError, NotFound, Refused, Unavailable, quoted
 from engine.sight import Caller
 from handler.app import App
 from handler.arguments import parse_arguments
+from handler.auth.identity import Identity
+from handler.auth.policies import Policies
 from handler.faults import tell
 from handler.lambda_settings import at_start, lambda_settings
 from handler.signals import Signals
-from handler.wiring import build_counted_app, system_clock
+from handler.tools.table import TOOLS
+from handler.wiring import build_counted_app, build_policies, system_clock
 
 __all__ = ["answer", "handler"]
 
 _FIELDS = frozenset({"tool", "arguments", "caller"})
 _SHAPE = 'send {"tool", "arguments", "caller"}, {"export"} or {"canary"}'
 _CANARY = Caller("canary")
+EVERYBODY = Policies((), UTC, {})
+"""Without policies all callers see everything."""
 
 
-def answer(app: App, event: Any) -> dict[str, Any]:
-    """What the event asks for, as an object.
+def answer(app: App, event: Any, policies: Policies = EVERYBODY) -> dict[str, Any]:
+    """What the event asks for, as an object, as far as the policy of its caller goes.
 
     Raises:
         EngineError: the event is not of either shape, or as the call itself raises.
@@ -51,8 +57,13 @@ def answer(app: App, event: Any) -> dict[str, Any]:
         raise BadInput("bad_event", "arguments is no JSON object", next_step=_SHAPE)
     if not isinstance(caller, str) or not caller:
         raise BadInput("bad_event", "caller is missing", next_step="name who asks: sessions belong to a caller")
-    request = parse_arguments(tool, arguments, app.limits)
-    return app.call(request, Caller(f"invoke:{caller}")).object
+    known = policies.caller(Identity((f"invoke:{caller}",)))
+    if known is None:
+        raise Refused("not_allowed", "no policy is for this caller", next_step="name it in a policy, as invoke:NAME")
+    if not known.has(tool):
+        tools = ", ".join(name for name in TOOLS if known.has(name))
+        raise BadInput("unknown_tool", f"no tool is called {quoted(tool)}", next_step=f"use {tools}")
+    return app.call(parse_arguments(tool, arguments, app.limits), known).object
 
 
 def _canary(app: App, event: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +84,11 @@ def _app() -> App:
 
 
 @cache
+def _policies() -> Policies:
+    return build_policies(lambda_settings())
+
+
+@cache
 def _signals() -> Signals:
     return Signals(lambda_settings().signals, system_clock)
 
@@ -82,7 +98,7 @@ def handler(event: Any, context: object) -> dict[str, Any]:
     with _signals().invocation(context):
         canary = isinstance(event, dict) and "canary" in event
         try:
-            told = answer(_app(), event)
+            told = answer(_app(), event, _policies())
         except EngineError as error:
             words = tell(error)
             if canary or (isinstance(error, Unavailable) and isinstance(event, dict) and "export" in event):
@@ -105,6 +121,7 @@ def _failed(*, canary: bool) -> None:
 
 def _start() -> None:
     _signals().install()
+    _policies()
     _app()
 
 

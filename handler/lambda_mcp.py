@@ -17,26 +17,15 @@ from typing import Any
 from mangum import Mangum
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engine.sight import Caller
+from engine.errors import BadInput
+from handler.auth.gate import caller_of, with_gate
 from handler.exports_route import with_exports
 from handler.http import HttpOptions, build_http
 from handler.lambda_settings import at_start, lambda_settings
-from handler.mcp_server import Context
 from handler.signals import Signals
-from handler.wiring import build_counted_app, build_export_links, system_clock
+from handler.wiring import build_counted_app, build_export_links, build_gate, system_clock
 
-__all__ = ["Container", "caller_of", "handler"]
-
-ANONYMOUS = Caller("anonymous")
-"""Whoever calls an endpoint that its owner opened to the world."""
-
-
-def caller_of(ctx: Context) -> Caller:
-    """Who signed the request, as the gateway found; a deployment without authorisation has one caller."""
-    event = ctx.request.scope.get("aws.event", {}) if ctx.request is not None else {}
-    signed_by = event.get("requestContext", {}).get("authorizer", {}).get("iam", {}).get("userArn")
-    return Caller(f"iam:{signed_by}") if signed_by else ANONYMOUS
-
+__all__ = ["Container", "handler"]
 
 class Container:
     """One container's application, behind Mangum.
@@ -133,13 +122,21 @@ async def _live(app: ASGIApp, started: "asyncio.Future[None]") -> None:
 def _make(address: str) -> ASGIApp:
     settings = lambda_settings()
     settings = settings.model_copy(update={"aws": settings.aws.model_copy(update={"public_url": address})})
-    # The gateway passes requests of its own host only, and signs or refuses before us.
+    # Of an address that is not known yet nothing is served: the first request makes all of this anew.
+    gate = build_gate(settings, system_clock, address or "https://localhost")
+    if gate is None:
+        raise BadInput(
+            "bad_setting",
+            "auth.modes is none, and a function is open to the world",
+            next_step="set HAYFORK_AUTH_MODES to api_key, oauth, iam or several of them",
+        )
+    # The gateway passes requests of its own host only.
     options = HttpOptions(
         allowed_hosts=("*",), max_body_bytes=settings.server.max_body_bytes, threads=settings.server.threads
     )
     app = build_counted_app(settings, system_clock, _signals().called)
     http = build_http(app, options, caller_of=caller_of)
-    return with_exports(http, build_export_links(settings, system_clock))
+    return with_exports(with_gate(http, gate), build_export_links(settings, system_clock))
 
 
 @cache

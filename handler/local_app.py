@@ -13,7 +13,7 @@ from engine.answer import Answer
 from engine.call import Call
 from engine.count import count
 from engine.errors import NotFound
-from engine.export import Job, begin, resume, state_of
+from engine.export import Job, begin, resume, sight_of, state_of
 from engine.facts import instructions
 from engine.limits import Limits
 from engine.ports import ExportStore, Progress, SeenStore, SnapshotStore, Source
@@ -98,7 +98,8 @@ class LocalApp:
         if export is None:
             raise NotFound("unknown_export", "this export is unknown or expired")
         if export.state != "done":
-            job = resume(export, self._call(Caller(export.caller_id)), parts.exports, parts.database)
+            caller = Caller(export.caller_id, sight_of(export))
+            job = resume(export, self._call(caller), parts.exports, parts.database)
             job.run()
             export = job.export
         return {"export": export.export_id, "state": export.state, "rows": export.rows}

@@ -22,7 +22,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from engine.answer import Answer
-from engine.errors import BadInput, EngineError, quoted
+from engine.errors import BadInput, EngineError, Refused, quoted
 from engine.pack import framed_bytes
 from engine.sight import Caller
 from handler.app import App
@@ -146,18 +146,21 @@ class _Handlers:
     async def _in_thread(self, ctx: Context, function: Callable[[], _T]) -> _T:
         return await to_thread.run_sync(function, limiter=ctx.lifespan_context)
 
-    async def list_tools(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _refuse_cursor(params)
-        return types.ListToolsResult(tools=self._tools)
+        caller = self._caller_of(ctx)
+        return types.ListToolsResult(tools=[tool for tool in self._tools if caller.has(tool.name)])
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in TOOLS:
+        caller = self._caller_of(ctx)
+        tools = [name for name in TOOLS if caller.has(name)]
+        if params.name not in tools:
             raise MCPError(
                 code=INVALID_PARAMS,
-                message=f"unknown_tool: no tool is called {quoted(params.name)}; use {', '.join(TOOLS)}",
+                message=f"unknown_tool: no tool is called {quoted(params.name)}; use {', '.join(tools)}",
             )
         try:
-            caller = self._caller_of(ctx)
+            _refuse_locked(params.name, caller)
             request = parse_arguments(params.name, params.arguments or {}, self._app.limits)
             answer = await self._in_thread(ctx, lambda: self._app.call(request, caller))
             return self._result(answer)
@@ -278,6 +281,16 @@ def _question(params: types.GetPromptRequestParams) -> str:
             next_step="say it shorter",
         )
     return question
+
+
+def _refuse_locked(tool: str, caller: Caller) -> None:
+    """The gate says so first, as a challenge; no form of a request gets past both."""
+    if tool in caller.locked:
+        raise Refused(
+            "insufficient_scope",
+            f"{tool} wants a scope that this token lacks",
+            next_step="ask the authorization server for it",
+        )
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:

@@ -22,10 +22,12 @@ from engine.errors import BadInput, quoted
 from engine.limits import Limits, PageBudget, QueryLimits, ScanLimits
 from handler.settings_table import (
     PREFIX,
+    AuthSettings,
     AwsSettings,
     CorpusSettings,
     DuckDBSettings,
     LimitSettings,
+    PolicySettings,
     RetentionSettings,
     ServerSettings,
     SignalSettings,
@@ -53,6 +55,8 @@ class Settings(BaseSettings):
     corpus: CorpusSettings = CorpusSettings()
     sources: tuple[SourceSettings, ...] = ()
     server: ServerSettings = ServerSettings()
+    auth: AuthSettings = AuthSettings()
+    policies: tuple[PolicySettings, ...] = ()
     signals: SignalSettings = SignalSettings()
     retention: RetentionSettings = RetentionSettings()
     duckdb: DuckDBSettings = DuckDBSettings()
@@ -173,7 +177,8 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    known = [row.variable for row in setting_rows() if row.variable] + ["HAYFORK_SOURCES", "HAYFORK_CONFIG"]
+    known = [row.variable for row in setting_rows() if row.variable]
+    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_CONFIG"]
     for name in environ:
         if name.startswith(PREFIX) and name not in known:
             raise BadInput("unknown_setting", f"no setting is called {quoted(name)}", next_step=_nearest(name, known))

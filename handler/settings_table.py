@@ -19,10 +19,12 @@ from engine.sources.roles import RoleRule
 
 __all__ = [
     "PREFIX",
+    "AuthSettings",
     "AwsSettings",
     "CorpusSettings",
     "DuckDBSettings",
     "LimitSettings",
+    "PolicySettings",
     "RetentionSettings",
     "RoleSettings",
     "ServerSettings",
@@ -57,6 +59,32 @@ def _known_zone(name: str) -> str:
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+MODES = ("api_key", "oauth", "iam", "none")
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures by a key pair. With a shared secret whoever can check a token can forge one."""
+
+
+def _among(known: tuple[str, ...]) -> AfterValidator:
+    def check(given: tuple[str, ...]) -> tuple[str, ...]:
+        for name in given:
+            if name not in known:
+                raise ValueError(f"has no {name!r}; use {', '.join(known)}")
+        return given
+
+    return AfterValidator(check)
+
+
+def _one_at_least(given: tuple[str, ...]) -> tuple[str, ...]:
+    if not given:
+        raise ValueError("names none")
+    return given
+
+
+def _none_stands_alone(given: tuple[str, ...]) -> tuple[str, ...]:
+    if "none" in given and len(given) > 1:
+        raise ValueError("has none beside others, which would admit everybody; leave none out")
+    return given
 
 
 class _Section(BaseModel):
@@ -146,6 +174,50 @@ class ServerSettings(_Section):
     )
 
 
+class AuthSettings(_Section):
+    """Who may ask over HTTP. See docs/access.md."""
+
+    modes: Annotated[Names, _among(MODES), AfterValidator(_one_at_least), AfterValidator(_none_stands_alone)] = _setting(
+        ("none",),
+        "What is taken as proof of who asks, one or several: api_key, oauth, iam, or none.",
+        "none serves loopback only and never starts in Lambda: without proof everybody is the owner.",
+    )
+    oauth_issuer: str = _setting(
+        "", "Issuer of access tokens, exactly as they name it.", pattern=r"^(https?://[^\s?#]+)?$"
+    )
+    oauth_audience: str = _setting(
+        "",
+        "What a token must be issued for. Default: the address of /mcp.",
+        "A token for another service must not work here.",
+    )
+    oauth_jwks_url: str = _setting("", "Where the issuer's public keys are. Default: what its metadata says.")
+    oauth_algorithms: Annotated[Names, _among(ALGORITHMS), AfterValidator(_one_at_least)] = _setting(
+        ("RS256", "ES256"), "Signatures accepted; only such by a key pair.", "A token must not choose how it is checked."
+    )
+    oauth_scopes: Names = _setting((), "Scopes every token must have.")
+    oauth_tool_scopes: dict[str, str] = _setting(
+        {}, 'Scope that a tool wants beside them: `{ export_messages = "messages:export" }`.'
+    )
+
+
+class PolicySettings(_Section):
+    """One `[[policies]]` block: whom it is for, and what they see. The first that fits a caller counts."""
+
+    name: str = _setting("", "What it is called, for the reader of the file.", max_length=80)
+    callers: Names = _setting(
+        ("*",),
+        "Whom it is for: `key:NAME`, `key-id:ID`, `iam:ACCOUNT:role/NAME`, `iam:ACCOUNT:user/NAME`, "
+        "`oauth:ISSUER#SUBJECT`, `oauth-client:ISSUER#CLIENT`, `invoke:NAME`; `*` and `?` stand for any text.",
+    )
+    scopes: Names = _setting((), "Scopes their token must have as well.")
+    tools: Names = _setting((), "The tools they have. Default: all.")
+    allow: Names = _setting((), "Conversations they see: names, ids or patterns. Default: all.")
+    deny: Names = _setting((), "Conversations they do not see, whatever `allow` says.")
+    roles: Names = _setting((), "They see messages from these roles. Default: all.")
+    kinds: Names = _setting((), "They see messages of these kinds. Default: all.")
+    oldest: str = _setting("", "They see what was sent at or after: 2016-11, 2016-11-07 or 2016-11-07T10:00:00Z.")
+
+
 class SignalSettings(_Section):
     """What is told of calls: to whoever runs the server, and of their cost to whoever calls."""
 
@@ -197,6 +269,7 @@ class AwsSettings(_Section):
 
     seen_table: str = _setting("", "DynamoDB table of what sessions were shown. Default: none is kept.")
     lock_table: str = _setting("", "DynamoDB table of the lock that lets one refresh run at a time.")
+    keys_table: str = _setting("", "DynamoDB table of API keys; needed for `auth.modes` with api_key.")
     invoke_function: str = _setting(
         "", "Lambda function or alias that finishes long exports.", "A call over HTTP has 30 s, it has 900."
     )
@@ -271,6 +344,8 @@ def setting_rows() -> Iterator[SettingRow]:
     yield from _rows_of("sources", SourceSettings, variables=False)
     yield from _rows_of("sources.roles.ROLE", RoleSettings, variables=False)
     yield from _rows_of("server", ServerSettings)
+    yield from _rows_of("auth", AuthSettings)
+    yield from _rows_of("policies", PolicySettings, variables=False)
     yield from _rows_of("signals", SignalSettings)
     yield from _rows_of("retention", RetentionSettings)
     yield from _rows_of("duckdb", DuckDBSettings)
@@ -299,7 +374,9 @@ def _shown_default(field: FieldInfo) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return f'"{value}"'
-    return "[]" if value == () else str(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{part}"' for part in value) + "]"
+    return str(value)
 
 
 def _shown_limits(field: FieldInfo) -> str:

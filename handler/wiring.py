@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import BadInput, quoted
 from engine.limits import Limits
-from engine.ports import ExportStore, SeenStore, SnapshotStore, Source
+from engine.ports import ExportStore, KeyStore, SeenStore, SnapshotStore, Source
 from engine.reader import SnapshotReader
 from engine.refresh import Retention
 from engine.snapshot.database import DatabaseSettings
@@ -28,12 +28,14 @@ from engine.sources.slack import SlackExport
 from engine.sources.tables import TableSource
 from engine.tally import add
 from handler.app import App
+from handler.auth.policies import Policies
 from handler.counted import CountedApp, Observer, room_for_explanations
 from handler.local_app import LocalApp, Parts
 from handler.settings import Settings
 from handler.settings_table import SourceSettings
 
 if TYPE_CHECKING:
+    from handler.auth.gate import Gate, OAuthServer
     from infra.aws import AwsSettings
     from infra.dynamodb_lock import DynamoDbLock
     from infra.s3 import BucketSettings
@@ -42,6 +44,10 @@ __all__ = [
     "build_app",
     "build_counted_app",
     "build_export_links",
+    "build_exports",
+    "build_gate",
+    "build_keys",
+    "build_policies",
     "build_refresh_lock",
     "build_snapshots",
     "system_clock",
@@ -51,6 +57,7 @@ logger = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _ROOT = re.compile(r"s3://(?P<bucket>[^/]+)(?:/(?P<prefix>.+?))?/?")
 
 
@@ -143,6 +150,79 @@ def build_export_links(settings: Settings, clock: Clock) -> Callable[[str], str 
         return store.presigned(export)
 
     return presigned_of
+
+
+def build_exports(settings: Settings, clock: Clock) -> ExportStore:
+    """The exports alone, to revoke one; raises as `build_app`."""
+    return _stores(settings, clock).exports
+
+
+def build_keys(settings: Settings) -> KeyStore:
+    """The API keys.
+
+    Raises:
+        BadInput: `bad_setting` without `aws.keys_table` where the corpus is in S3.
+    """
+    if not settings.corpus.root.startswith("s3://"):
+        from infra.sqlite_keys import SqliteKeys  # noqa: PLC0415 - the other half of the choice
+
+        return SqliteKeys(Path(settings.corpus.root) / "keys.sqlite")
+    from infra.dynamodb_keys import DynamoKeys  # noqa: PLC0415 - a laptop does not need boto3
+
+    if not settings.aws.keys_table:
+        raise BadInput("bad_setting", "aws.keys_table is empty", next_step="name the DynamoDB table of API keys")
+    return DynamoKeys(settings.aws.keys_table, _aws(settings, settings.aws.dynamodb_endpoint))
+
+
+def build_policies(settings: Settings) -> Policies:
+    """What exists for whom.
+
+    Raises:
+        BadInput: `bad_setting`.
+    """
+    return Policies(settings.policies, settings.corpus.zone, settings.auth.oauth_tool_scopes)
+
+
+def build_gate(settings: Settings, clock: Clock, address: str) -> "Gate | None":
+    """What decides who may ask the server at `address`; `None` by the setting that everybody may.
+
+    Raises:
+        BadInput: `bad_setting`.
+    """
+    auth = settings.auth
+    if "none" in auth.modes:
+        return None
+    from handler.auth.api_key import ApiKeys  # noqa: PLC0415 - only who takes proof needs it
+    from handler.auth.gate import Gate  # noqa: PLC0415 - likewise
+
+    return Gate(
+        policies=build_policies(settings),
+        keys=ApiKeys(build_keys(settings), clock) if "api_key" in auth.modes else None,
+        oauth=_oauth(settings, clock, auth.oauth_audience or f"{address}/mcp") if "oauth" in auth.modes else None,
+        iam="iam" in auth.modes,
+        max_body_bytes=settings.server.max_body_bytes,
+    )
+
+
+def _oauth(settings: Settings, clock: Clock, resource: str) -> "OAuthServer":
+    from handler.auth.gate import OAuthServer  # noqa: PLC0415 - see above
+    from handler.auth.jwks import KeySet, check_address, discover, fetch_json  # noqa: PLC0415 - see above
+    from handler.auth.oauth import JwtVerifier, OAuthRules  # noqa: PLC0415 - see above
+
+    auth = settings.auth
+    if not auth.oauth_issuer:
+        raise BadInput("bad_setting", "auth.oauth_issuer is empty", next_step="name who issues tokens")
+    check_address("auth.oauth_issuer", auth.oauth_issuer)
+    check_address("auth.oauth_audience", resource)
+    for scope in (*auth.oauth_scopes, *auth.oauth_tool_scopes.values()):
+        if not _SCOPE.fullmatch(scope):
+            raise BadInput("bad_setting", f"{quoted(scope)} is no scope", next_step="leave out blanks and quotes")
+    if auth.oauth_jwks_url:
+        check_address("auth.oauth_jwks_url", auth.oauth_jwks_url)
+    keys = KeySet(lambda: fetch_json(auth.oauth_jwks_url or discover(auth.oauth_issuer, fetch_json)), clock)
+    rules = OAuthRules(auth.oauth_issuer, resource, auth.oauth_algorithms)
+    verifier = JwtVerifier(rules, keys, clock)
+    return OAuthServer(verifier, auth.oauth_issuer, resource, auth.oauth_scopes, auth.oauth_tool_scopes)
 
 
 def build_refresh_lock(settings: Settings) -> "DynamoDbLock":

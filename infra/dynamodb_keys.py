@@ -64,7 +64,7 @@ class DynamoKeys:
         )
         return _key(found["Item"]) if "Item" in found else None
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """Every key, oldest first."""
         question: dict[str, Any] = {"TableName": self._table, "ConsistentRead": True}
         found: list[Key] = []

@@ -52,7 +52,7 @@ class SqliteKeys:
             row = connection.execute(_GET, (key_id,)).fetchone()
         return Key(*row) if row else None
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """Every key, oldest first."""
         with self._connected() as connection:
             return [Key(*row) for row in connection.execute(_ALL)]

@@ -8,16 +8,23 @@ person waits for every import.
 import sys
 from dataclasses import replace
 from importlib.metadata import version
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engine.errors import BadInput, quoted
 from handler.cli.bench_command import bench
-from handler.cli.shell import Shell, progress_shown, write_json, written
+from handler.cli.key_commands import add_key_commands
+from handler.cli.shell import Shell, now, progress_shown, write_json, written
 from handler.cli.show import show_facts
 from handler.cli.snapshots import add_snapshot_commands
 from handler.cli.tool_commands import add_tool_commands
+from handler.settings import Settings
+
+if TYPE_CHECKING:
+    from handler.auth.gate import Gate
 
 __all__ = ["command_line"]
 
@@ -37,6 +44,7 @@ def command_line() -> typer.Typer:
     cli.command("refresh")(_refresh)
     cli.command("verify")(_verify)
     add_tool_commands(cli)
+    add_key_commands(cli)
     cli.command("serve")(_serve)
     cli.command("synth")(_synth)
     cli.command("demo")(_demo)
@@ -117,14 +125,59 @@ def _serve(
         threads=settings.server.threads,
     )
     address = host if host is not None else settings.server.host
+    listen = port if port is not None else settings.server.port
+    guard = _guard(settings, address, listen)
 
     def ready(listening: int) -> None:
         named = f"[{address}]" if ":" in address else address
         sys.stderr.write(f"serving http://{named}:{listening}{options.path}\n")
         sys.stderr.flush()
 
-    listen = port if port is not None else settings.server.port
-    serve_http(app, address, listen, options=options, ready=ready)
+    if guard is None:
+        serve_http(app, address, listen, options=options, ready=ready)
+        return
+    from handler.auth.gate import caller_of, with_gate  # noqa: PLC0415 - see above
+
+    gate = guard
+    serve_http(
+        app,
+        address,
+        listen,
+        options=options,
+        caller_of=caller_of,
+        guard=lambda inner: with_gate(inner, gate),
+        ready=ready,
+    )
+
+
+def _guard(settings: Settings, host: str, port: int) -> "Gate | None":
+    """What decides who may ask, `None` where everybody may: on loopback, and only there.
+
+    Raises:
+        BadInput: `bad_setting`.
+    """
+    from handler.wiring import build_gate  # noqa: PLC0415 - see above
+
+    if settings.auth.modes == ("iam",):
+        raise BadInput(
+            "bad_setting", "auth.modes is iam, which a gateway of AWS proves", next_step="use api_key or oauth here"
+        )
+    named = f"[{host}]" if ":" in host else host
+    gate = build_gate(settings, now, f"http://{named}:{port}")
+    if gate is None and not _is_loopback(host):
+        raise BadInput(
+            "bad_setting",
+            f"auth.modes is none, and {quoted(host)} is not this machine alone",
+            next_step="listen on 127.0.0.1, or set auth.modes to api_key or oauth",
+        )
+    return gate
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _synth(

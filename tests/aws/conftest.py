@@ -89,6 +89,7 @@ def _deployed(aws: LocalAws, artifact: Path, architecture: str) -> Iterator[Depl
         "CorpusBucket": f"corpus-{suffix}",
         "SeenTable": f"seen-{suffix}",
         "LockTable": f"lock-{suffix}",
+        "KeysTable": f"keys-{suffix}",
         "InvokeFunctionAliaslive": "",
     }
     template = load_template(names, Architecture=architecture, SourceOptions=ROLES, PublicUrl="https://hayfork.test")

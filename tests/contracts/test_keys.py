@@ -48,7 +48,7 @@ def test_an_unknown_key_is_none_and_cannot_be_changed(opened: Open) -> None:
     assert store.get("nobody") is None
     assert not store.revoke("nobody", NOON)
     store.used("nobody", NOON)
-    assert store.keys() == []
+    assert store.all_keys() == []
 
 
 @pytest.mark.parametrize("times", [{}, {"expires_at": NOON + 1, "revoked_at": NOON + 2, "used_at": NOON + 3}])
@@ -56,7 +56,7 @@ def test_a_key_comes_back_whole(opened: Open, times: dict[str, int]) -> None:
     key = replace(KEY, **times)  # type: ignore[arg-type]  # instants by name
     assert opened().add(key)
     assert opened().get(KEY.key_id) == key
-    assert opened().keys() == [key]
+    assert opened().all_keys() == [key]
 
 
 def test_an_id_is_given_once_and_the_first_key_stays(opened: Open) -> None:
@@ -70,7 +70,7 @@ def test_keys_are_listed_oldest_first(opened: Open) -> None:
     store = opened()
     keys = [replace(KEY, key_id=f"{n:016x}", created_at=NOON - n) for n in range(5)]
     assert all(map(store.add, keys))
-    assert store.keys() == keys[::-1]
+    assert store.all_keys() == keys[::-1]
 
 
 def test_a_revocation_is_seen_by_all_and_an_earlier_one_stays(opened: Open) -> None:
@@ -112,7 +112,7 @@ def test_a_file_that_is_no_database_is_told_without_its_path(tmp_path: Path) -> 
 
 
 def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
-    SqliteKeys(tmp_path / "keys.sqlite").keys()
+    SqliteKeys(tmp_path / "keys.sqlite").all_keys()
     assert (tmp_path / "keys.sqlite").stat().st_mode & 0o777 == 0o600
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from handler.settings import Settings
 from handler.settings_table import setting_rows
-from infra import dynamodb, dynamodb_lock
+from infra import dynamodb, dynamodb_keys, dynamodb_lock
 from infra.deploy.build_artifact import ARCHITECTURES, PYTHON_VERSION, ROOT
 from tests.infra.template_reader import Template, load_template
 
@@ -36,7 +36,8 @@ def test_a_functions_environment_is_made_of_settings_and_they_accept_it(
     template: Template, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     environment = template.environment(function)
-    known = {row.variable for row in setting_rows() if row.variable} | {"HAYFORK_SOURCES"}
+    known = {row.variable for row in setting_rows() if row.variable}
+    known |= {"HAYFORK_SOURCES", "HAYFORK_POLICIES"}
     assert set(environment) <= known
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
@@ -65,10 +66,11 @@ def test_every_handler_can_be_imported_and_called(template: Template, function: 
 
 def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> None:
     def keys(table: str) -> tuple[list[tuple[str, str]], dict[str, str], Any]:
+        """Its key schema, the types in it, and its time to live."""
         properties = template.resources[table]["Properties"]
         schema = [(key["AttributeName"], key["KeyType"]) for key in properties["KeySchema"]]
         types = {each["AttributeName"]: each["AttributeType"] for each in properties["AttributeDefinitions"]}
-        return schema, types, properties["TimeToLiveSpecification"]
+        return schema, types, properties.get("TimeToLiveSpecification")
 
     assert keys("SeenTable") == (
         [(dynamodb.PARTITION_KEY, "HASH"), (dynamodb.SORT_KEY, "RANGE")],
@@ -82,7 +84,11 @@ def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> 
     )
 
 
-@pytest.mark.parametrize("table", ["SeenTable", "LockTable"])
+    # What was revoked stays, for whoever looks after it.
+    assert keys("KeysTable") == ([(dynamodb_keys.PARTITION_KEY, "HASH")], {dynamodb_keys.PARTITION_KEY: "S"}, None)
+
+
+@pytest.mark.parametrize("table", ["SeenTable", "LockTable", "KeysTable"])
 def test_tables_are_on_demand_encrypted_and_recoverable(template: Template, table: str) -> None:
     properties = template.resources[table]["Properties"]
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
@@ -170,6 +176,7 @@ def test_each_function_may_do_what_it_does_and_no_more(template: Template) -> No
     }
     assert allowed(template, "McpRole") == {
         **answer,
+        "<KeysTable.Arn>": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         "<McpLog.Arn>": log,
         "<InvokeFunction.Arn>:live": {"lambda:InvokeFunction"},
     }
@@ -197,7 +204,9 @@ def test_nothing_is_open_to_the_world_unless_asked_for(endpoint: str) -> None:
     urls = [url["AuthType"] for url in closed.of_type("AWS::Lambda::Url").values()]
     if endpoint == "HttpApi":
         # Whoever holds an export's link may follow it: its id is the key.
-        assert (routes, urls) == ({"ANY /mcp": "AWS_IAM", "GET /exports/{id}": "NONE"}, [])
+        # Whoever has no token yet must be able to learn where to get one.
+        metadata = "GET /.well-known/oauth-protected-resource/mcp"
+        assert (routes, urls) == ({"ANY /mcp": "AWS_IAM", "GET /exports/{id}": "NONE", metadata: "NONE"}, [])
     else:
         assert (routes, urls) == ({}, ["AWS_IAM"])
     principals = [p["Principal"] for p in closed.of_type("AWS::Lambda::Permission").values()]

@@ -1,0 +1,60 @@
+"""Requests to the Lambda entry, in this process: real events, the real container, a real application."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from handler.auth.gate import Gate, caller_of, with_gate
+from handler.exports_route import with_exports
+from handler.http import HttpOptions, build_http
+from handler.lambda_mcp import Container
+from tests.handler.wired_app import wired_app
+
+__all__ = ["ADDRESS", "asked", "container", "event", "tools_call"]
+
+ADDRESS = "https://hayfork.example"
+
+_EVENT = Path(__file__).parents[2] / "fixtures" / "events" / "http-api.json"
+
+
+def container(folder: Path, gate: Gate) -> Container:
+    """A container over 120 messages, behind a gate, as `handler.lambda_mcp` puts one together."""
+    app = wired_app(folder)
+    http = build_http(app, HttpOptions(allowed_hosts=("*",)), caller_of=caller_of)
+    made = Container(lambda _: with_exports(with_gate(http, gate), lambda _: None))
+    made.start(ADDRESS)
+    return made
+
+
+def tools_call(name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments or {}}}
+
+
+def event(
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    signed_by: str | None = None,
+    method: str = "POST",
+    path: str = "/mcp",
+) -> dict[str, Any]:
+    """The event of an HTTP API; nobody has signed it unless `signed_by` is their ARN."""
+    made: dict[str, Any] = json.loads(_EVENT.read_text("utf-8"))
+    context = made["requestContext"]
+    made["rawPath"] = path
+    context["http"] |= {"method": method, "path": path}
+    if signed_by is None:
+        del context["authorizer"]
+    else:
+        context["authorizer"]["iam"]["userArn"] = signed_by
+    made["headers"] |= dict(headers or {})
+    made["body"] = json.dumps(body if body is not None else tools_call("count_messages"))
+    return made
+
+
+def asked(made: Container, request: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+    """Status, headers and body of the answer, the body as JSON where it is."""
+    answer = made.answer(request, None)
+    body = answer["body"]
+    return answer["statusCode"], dict(answer["headers"]), json.loads(body) if body else None
