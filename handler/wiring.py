@@ -102,7 +102,11 @@ def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None
 
 def build_snapshots(settings: Settings, clock: Clock) -> SnapshotStore:
     """The snapshots alone, to list and to roll back; raises likewise."""
-    return _stores(settings, clock).snapshots
+    if not settings.corpus.root.startswith("s3://"):
+        return _stores(settings, clock).snapshots
+    from infra.s3_snapshots import S3Snapshots  # noqa: PLC0415 - a laptop does not need boto3
+
+    return S3Snapshots(_bucket(settings))
 
 
 def _parts(

@@ -8,7 +8,7 @@ what an adapter is made of, and never count what a value says: only how often, h
     rows_scanned                      rows that statements gave, and rows a scan looked at (engine.hits)
     statements                        statements run
     batch_conflicts                   batches that another call claimed first
-    snapshot_requests, seen_requests, export_requests    calls of each port
+    snapshot_requests, seen_reads, seen_claims, export_requests    calls of each port
 """
 
 import re
@@ -181,12 +181,12 @@ class CountingSeen:
 
     def batches(self, session: str) -> list[Batch]:
         """Counted."""
-        add("seen_requests")
+        add("seen_reads")
         return self._inner.batches(session)
 
     def claim(self, session: str, batch: Batch, expires_at: int) -> bool:
         """Counted; a number that was taken is a conflict."""
-        add("seen_requests")
+        add("seen_claims")
         won = self._inner.claim(session, batch, expires_at)
         if not won:
             add("batch_conflicts")

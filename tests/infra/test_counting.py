@@ -98,7 +98,7 @@ def test_a_batch_that_was_taken_is_a_conflict(tmp_path: Path) -> None:
         assert seen.claim("s", batch, NOON * 2)
         assert not seen.claim("s", batch, NOON * 2)
         assert len(seen.batches("s")) == 1
-    assert dict(tally.counts) == {"seen_requests": 3, "batch_conflicts": 1}
+    assert dict(tally.counts) == {"seen_reads": 1, "seen_claims": 2, "batch_conflicts": 1}
 
 
 def test_an_export_counts_calls_and_bytes(tmp_path: Path) -> None:

@@ -222,8 +222,8 @@ def test_api_url_and_schedule_call_the_alias(any_template: Template) -> None:
     assert all(url["Qualifier"] == "live" for url in any_template.of_type("AWS::Lambda::Url").values())
     permissions = any_template.of_type("AWS::Lambda::Permission").values()
     assert {p["FunctionName"] for p in permissions} <= {"<McpFunctionAliaslive>"}
-    (schedule,) = any_template.of_type("AWS::Scheduler::Schedule").values()
-    assert schedule["Target"]["Arn"] == "<RefreshFunctionAliaslive>"
+    schedules = any_template.of_type("AWS::Scheduler::Schedule").values()
+    assert [each["Target"]["Arn"] for each in schedules] == ["<RefreshFunctionAliaslive>", "<InvokeFunctionAliaslive>"]
     environment = any_template.environment("McpFunction")
     assert environment["HAYFORK_AWS_INVOKE_FUNCTION"] == "<InvokeFunctionAliaslive>"
     for function in FUNCTIONS:
