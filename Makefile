@@ -7,7 +7,7 @@ SAM    := build/sam
 RUNTIME := build/runtime
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest demo bench serve clean
+.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest soak demo bench serve clean
 
 setup: $(VENV)/.ready
 
@@ -78,6 +78,10 @@ $(CONFORMANCE)/.ready: tests/handler/conformance/package.json tests/handler/conf
 
 pytest: setup aws-tools conformance
 	$(BIN)/python -m pytest -q -n auto --cov --cov-report=term:skip-covered
+
+# Fifty agents for five minutes, then an hour of random calls; SOAK_LOAD_SECONDS and SOAK_MEMORY_SECONDS shorten them.
+soak: setup
+	$(BIN)/python -m pytest -q -m soak tests/faults/test_soak.py
 
 check: lint types imports pytest
 
