@@ -223,12 +223,12 @@ def _dominance(hits: Hits) -> tuple[str, ...]:
     view, found = hits.view, hits.found
     if found.messages < 10 or found.authors < 2 or "author" in hits.query.fixed:
         return ()
-    people = view.people[view.narrow.author[hits.rows]]
+    people = view.persons[hits.rows]
     counts = np.bincount(people)
     person = int(counts.argmax())
     if counts[person] < 0.9 * found.messages:
         return ()
-    own = view.narrow.sent_at[view.said & (view.people[view.narrow.author] == person)]
+    own = view.narrow.sent_at[view.said & (view.persons == person)]
     first, last = int(own.min()), int(own.max())
     row = int(hits.rows[people == person][0])
     name = view.corpus.manifest.authors[view.narrow.author[row]][1]

@@ -37,14 +37,21 @@ class Dimension:
 
     name: str
     size: int
-    codes: Callable[[Rows], Rows]
+    codes: Callable[[Rows], NDArray[np.signedinteger]]
     label: Callable[[int], str]
     in_order: bool = False
+    starts: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, tuple[int, ...]]:
+        """What tells it from other dimensions of one view: its name, and of a time where its buckets start."""
+        return self.name, self.starts
 
     def counts(self, rows: Rows) -> Rows:
         """How many of the rows fall under each number."""
         codes = self.codes(rows)
-        return np.bincount(codes[codes >= 0], minlength=self.size)
+        # One more, so that -1 has a place.
+        return np.bincount(codes + 1, minlength=self.size + 1)[1:]
 
 
 def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimension:
@@ -55,10 +62,10 @@ def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimensi
         buckets = bucketing(*span, zone, name, _TIME_ROWS) if span else Bucketing(name, [], [0])
         return of_time(view, buckets)
     if name == "author":
-        return Dimension(name, len(manifest.authors), lambda rows: view.people[narrow.author[rows]], view.once(_person))
+        return Dimension(name, len(manifest.authors), lambda rows: view.persons[rows], view.once(_person))
     if name == "conversation":
         size = len(manifest.conversations)
-        return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int64), view.once(_conversation))
+        return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int32), view.once(_conversation))
     if name == "thread":
         return Dimension(name, manifest.threads, lambda rows: narrow.thread[rows].astype(np.int64), _thread(view))
     return _of_values(name, view)
@@ -74,7 +81,7 @@ def _of_values(name: str, view: View) -> Dimension:
         "status": manifest.statuses,
     }[name]
     values = sorted(value for value, _ in pairs)
-    numbers = np.array([*(values.index(value) for value, _ in pairs), -1], dtype=np.int64)
+    numbers = np.array([*(values.index(value) for value, _ in pairs), -1], dtype=np.int16)
     column: NDArray[np.int16] = getattr(view.narrow, name)
     # A message without a value has -1, and so has the last of `numbers`.
     return Dimension(name, len(values), lambda rows: numbers[column[rows]], lambda code: clipped(display(values[code])))
@@ -84,11 +91,15 @@ def of_time(view: View, buckets: Bucketing) -> Dimension:
     """The dimension of some buckets; what lies outside them has no number."""
     starts = np.array(buckets.starts, dtype=np.int64)
 
-    def codes(rows: Rows) -> Rows:
-        found = np.searchsorted(starts, view.narrow.sent_at[rows], side="right") - 1
-        return np.where(found < len(buckets.labels), found, -1)
+    def every() -> NDArray[np.int16]:
+        found = np.searchsorted(starts, view.narrow.sent_at, side="right") - 1
+        return np.where(found < len(buckets.labels), found, -1).astype(np.int16)
 
-    return Dimension(buckets.unit, len(buckets.labels), codes, buckets.labels.__getitem__, in_order=True)
+    def codes(rows: Rows) -> NDArray[np.int16]:
+        of_all: NDArray[np.int16] = view.remembered.get(("buckets", tuple(buckets.starts)), every)
+        return of_all[rows]
+
+    return Dimension(buckets.unit, len(buckets.labels), codes, buckets.labels.__getitem__, True, tuple(buckets.starts))
 
 
 def period(view: View, query: BoundQuery) -> tuple[int, int] | None:

@@ -32,7 +32,7 @@ def hints_of(hits: Hits) -> dict[str, Any]:
     """
     out: dict[str, Any] = {}
     without = {
-        condition.name: int(np.count_nonzero(hits.within(hits.query.scope(hits.view, without=condition.name))))
+        condition.name: len(hits.within(hits.query.scope(hits.view, without=condition.name)))
         for condition in hits.query.conditions
     }
     if without and hits.query.tree is not None:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.plan import Occurrences, Path, distinct_terms, evaluate, occurrences
+from engine.plan import Occurrences, Path, distinct_terms, matching_rows, occurrences
 from engine.query.bind import BoundQuery
 from engine.tally import PlannedTerm, add, note_plan
 from engine.view import View
@@ -40,8 +40,8 @@ class Hits:
         self.view = view
         self.query = query
         self.occurrences = found
-        self.matching: Mask | None = None if query.tree is None else evaluate(query.tree, found, view.corpus.rows)
-        """Rows the words alone match, in sight or not; `None` when there are no words."""
+        self.matching: Rows | None = None if query.tree is None else matching_rows(query.tree, found, view.corpus.rows)
+        """Sorted rows the words alone match, in sight or not; `None` when there are no words."""
 
     @cached_property
     def scope(self) -> Mask:
@@ -51,12 +51,14 @@ class Hits:
     @cached_property
     def mask(self) -> Mask:
         """All hits as a mask over the corpus."""
-        return self.within(self.scope)
+        mask = np.zeros(self.view.corpus.rows, dtype=bool)
+        mask[self.rows] = True
+        return mask
 
     @cached_property
     def rows(self) -> Rows:
         """The sorted rows of all hits."""
-        return np.flatnonzero(self.mask)
+        return self.within(self.scope)
 
     @cached_property
     def found(self) -> Found:
@@ -68,14 +70,14 @@ class Hits:
         """`fts` unless a scan was needed for some term."""
         return "substring" if any(each.path == "substring" for each in self.occurrences) else "fts"
 
-    def within(self, scope: Mask) -> Mask:
-        """The rows of a scope that the words match."""
-        return scope if self.matching is None else scope & self.matching
+    def within(self, scope: Mask) -> Rows:
+        """The sorted rows of a scope that the words match."""
+        return np.flatnonzero(scope) if self.matching is None else self.matching[scope[self.matching]]
 
     def hidden_activity(self) -> int | None:
         """Matches among activity, which is not searched by default; `None` when `kind` was asked for."""
         hidden = self.query.hidden(self.view)
-        return None if hidden is None else int(np.count_nonzero(self.within(hidden)))
+        return None if hidden is None else len(self.within(hidden))
 
     def document_frequency(self, each: Occurrences) -> int:
         """How many messages in sight a term occurs in."""
@@ -104,13 +106,14 @@ def count_rows(view: View, rows: Rows) -> Found:
     sent = narrow.sent_at[rows]
     return Found(
         messages=len(rows),
-        threads=_distinct(narrow.thread[rows]),
-        conversations=_distinct(narrow.conversation[rows]),
-        authors=_distinct(view.people[narrow.author[rows]]),
+        threads=_runs(narrow.thread[rows]),
+        conversations=_runs(narrow.conversation[rows]),
+        authors=int(np.count_nonzero(np.bincount(view.persons[rows]))),
         first=int(sent.min()),
         last=int(sent.max()),
     )
 
 
-def _distinct(ordinals: NDArray[np.integer]) -> int:
-    return int(np.count_nonzero(np.bincount(ordinals)))
+def _runs(ordinals: NDArray[np.integer]) -> int:
+    """How many different ordinals: rows are sorted by conversation and thread, so equal ones stand together."""
+    return 1 + int(np.count_nonzero(ordinals[1:] != ordinals[:-1]))

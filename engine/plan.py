@@ -11,13 +11,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.index.rows import intersected, is_member, unique
 from engine.index.search import IndexedTerm
 from engine.query.tree import And, Not, Or, Term, Tree, terms
 from engine.scan import inside_words, scan
 from engine.snapshot.open import Corpus
 from engine.text import fold
 
-__all__ = ["Occurrences", "Path", "distinct_terms", "evaluate", "meaning", "occurrences"]
+__all__ = ["Occurrences", "Path", "distinct_terms", "evaluate", "matching_rows", "meaning", "occurrences"]
 
 Path = Literal["fts", "substring"]
 """What found a hit: `fts` the index, `substring` a scan."""
@@ -70,6 +71,29 @@ def occurrences(corpus: Corpus, wanted: Sequence[Term], *, brute: bool) -> list[
         else Occurrences(term, next(scanned), "substring")
         for term, found in zip(wanted, indexed, strict=True)
     ]
+
+
+def matching_rows(tree: Tree, found: Sequence[Occurrences], size: int) -> NDArray[np.int64]:
+    """The sorted rows, of `size`, that a tree holds on. Rare terms cost what they hold, not a mask over all rows."""
+    by_meaning = {meaning(each.term): each.rows for each in found}
+
+    def rows(node: Tree) -> NDArray[np.int64]:
+        match node:
+            case Term():
+                return by_meaning[meaning(node)]
+            case Or(parts):
+                return unique(np.concatenate([rows(part) for part in parts]), size)
+            case And(parts) if wanted := [part for part in parts if not isinstance(part, Not)]:
+                held = sorted((rows(part) for part in wanted), key=len)
+                out = reduce(lambda one, other: intersected(one, other, size), held)
+                for part in parts:
+                    if isinstance(part, Not):
+                        out = out[~is_member(out, rows(part.part), size)]
+                return out
+            case _:
+                return np.flatnonzero(evaluate(node, found, size))
+
+    return rows(tree)
 
 
 def evaluate(tree: Tree, found: Sequence[Occurrences], size: int) -> NDArray[np.bool_]:

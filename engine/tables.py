@@ -109,8 +109,7 @@ def _versus(row: Row) -> str:
 def tabulate(by: Sequence[Dimension], hits: Hits, compared: Sequence[Hits], *, people: bool = True) -> Table:
     """Count the hits by one or two dimensions, largest group first; a time in order, and alone with empty buckets."""
     size = int(np.prod([each.size for each in by]))
-    every_rows = np.flatnonzero(hits.scope)
-    matches, every = _counts(by, hits.rows), _counts(by, every_rows)
+    matches, every = _counts(by, hits.rows), _every(by, hits)
     others = [_counts(by, each.rows) for each in compared]
     persons = _persons(by, hits) if people else {}
     in_order = by[0].in_order
@@ -144,14 +143,25 @@ def tabulate(by: Sequence[Dimension], hits: Hits, compared: Sequence[Hits], *, p
 
 def _codes(by: Sequence[Dimension], rows: Rows) -> Rows:
     """One number per row over all dimensions; -1 where one of them has none."""
-    codes = by[0].codes(rows)
+    codes = by[0].codes(rows).astype(np.int64)
     for each in by[1:]:
         inner = each.codes(rows)
         codes = np.where((codes >= 0) & (inner >= 0), codes * each.size + inner, -1)
     return codes
 
 
+def _every(by: Sequence[Dimension], hits: Hits) -> dict[int, int]:
+    """Counts of all messages under the filters: they do not depend on the words."""
+    key = ("every", hits.query.asked, hits.query.after, hits.query.before, tuple(each.key for each in by))
+    counts: dict[int, int] = hits.view.remembered.get(key, lambda: _counts(by, np.flatnonzero(hits.scope)))
+    return counts
+
+
 def _counts(by: Sequence[Dimension], rows: Rows) -> dict[int, int]:
+    if len(by) == 1:
+        each = by[0].counts(rows)
+        present = np.flatnonzero(each)
+        return dict(zip(present.tolist(), each[present].tolist(), strict=True))
     codes = _codes(by, rows)
     values, counts = np.unique(codes[codes >= 0], return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
@@ -160,7 +170,7 @@ def _counts(by: Sequence[Dimension], rows: Rows) -> dict[int, int]:
 def _persons(by: Sequence[Dimension], hits: Hits) -> dict[int, int]:
     """How many different people wrote each group's matches."""
     codes = _codes(by, hits.rows)
-    people = hits.view.people[hits.view.narrow.author[hits.rows]]
+    people = hits.view.persons[hits.rows]
     pairs = np.unique(np.stack([codes, people])[:, codes >= 0], axis=1)
     values, counts = np.unique(pairs[0], return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))

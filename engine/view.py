@@ -4,7 +4,9 @@ Decides what is visible, searchable, and in which talk a message stands. Must ne
 arrays are sorted row numbers unless said otherwise.
 """
 
-from collections.abc import Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,6 +23,28 @@ __all__ = ["View"]
 _T = TypeVar("_T")
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
+
+
+class Remembered:
+    """Values by key, the longest unused let go first; safe to share between threads."""
+
+    def __init__(self, most: int = 32) -> None:
+        self._most = most
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The value of a key, made where it is not known. Two at once may both make it."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
 
 
 class View:
@@ -92,6 +116,22 @@ class View:
             [persons.setdefault(author_id, len(persons)) for author_id, _, _ in self.corpus.manifest.authors],
             dtype=np.int64,
         )
+
+    @cached_property
+    def persons(self) -> NDArray[np.int32]:
+        """For each row the ordinal of the person who wrote it."""
+        return self.people.astype(np.int32)[self.narrow.author]
+
+    @cached_property
+    def hidden(self) -> Mask:
+        """Rows that can match and that a call without `kind` does not search."""
+        hidden: Mask = self.said & ~self.searchable
+        return hidden
+
+    @cached_property
+    def remembered(self) -> Remembered:
+        """What depends on filters and not on words, kept for the next question."""
+        return Remembered()
 
     @cached_property
     def timeline(self) -> Rows:

@@ -5,7 +5,7 @@ Decides which values exist, and says the nearest where one does not. Must never 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from difflib import get_close_matches
 from typing import Any
@@ -69,6 +69,8 @@ class BoundQuery:
     asks_kind: bool
     fixed: frozenset[str]
     """Filters given one value: there is no use in a facet over them."""
+    asked: Criteria
+    """The filters as they were asked for, without the words: equal ones in one view leave equal rows."""
 
     def scope(self, view: View, *, without: str | None = None) -> NDArray[np.bool_]:
         """Rows that all conditions but the one named allow, of those that are searched by default."""
@@ -79,7 +81,7 @@ class BoundQuery:
         """Rows of activity that all conditions allow and that are not searched; `None` when `kind` was asked for."""
         if self.asks_kind:
             return None
-        return self._under(view.said & ~view.searchable, None)
+        return self._under(view.hidden, None)
 
     def _under(self, base: NDArray[np.bool_], without: str | None) -> NDArray[np.bool_]:
         mask = base
@@ -153,6 +155,7 @@ def bind(criteria: Criteria, view: View, zone: tzinfo) -> BoundQuery:
         before=before,
         asks_kind=bool(criteria.kind),
         fixed=frozenset(c.name for c in conditions if len(c.values) == 1),
+        asked=replace(criteria, query=""),
     )
 
 
