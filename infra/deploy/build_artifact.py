@@ -44,6 +44,22 @@ _UNUSED = (
     "bin",
     "_duckdb-stubs",
     "adbc_driver_duckdb",
+    "aws_lambda_powertools/event_handler",  # of it only logs, metrics and traces are used
+    "aws_lambda_powertools/utilities/auth_alpha",
+    "aws_lambda_powertools/utilities/batch",
+    "aws_lambda_powertools/utilities/circuit_breaker",
+    "aws_lambda_powertools/utilities/data_classes",
+    "aws_lambda_powertools/utilities/data_masking",
+    "aws_lambda_powertools/utilities/feature_flags",
+    "aws_lambda_powertools/utilities/idempotency",
+    "aws_lambda_powertools/utilities/kafka",
+    "aws_lambda_powertools/utilities/metadata",
+    "aws_lambda_powertools/utilities/parameters",
+    "aws_lambda_powertools/utilities/parser",
+    "aws_lambda_powertools/utilities/streaming",
+    "aws_lambda_powertools/utilities/typing",
+    "aws_lambda_powertools/utilities/validation",
+    "aws_xray_sdk/ext",  # nothing is patched: a subsegment is opened by hand
     "boto3/examples",
     "cffi",  # what cryptography runs is _cffi_backend
     "duckdb/experimental",
