@@ -5,7 +5,7 @@ here on its original text. Must never know sessions.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,15 @@ from engine.plan import meaning
 from engine.rank import INSIDE, PREFIX, TENTHS, TOPIC, WHOLE, Scored, bm25
 from engine.render import Shown, message_line, message_object
 from engine.snippet import snippet
-from engine.spread import Order, by_time, spread
+from engine.spread import Order, best_places, by_time, spread
 from engine.view import View
 
 __all__ = ["Block", "Ranking", "Texts", "blocks_of", "rank", "scored"]
 
 Rows = NDArray[np.int64]
+
+_SPREAD = 2_048
+"""Best hits that are spread before all are: enough to hold as many conversations as a page shows."""
 
 _TOPIC_CHARS = 120
 """Longest topic shown: a subject line, not a text."""
@@ -38,30 +41,56 @@ class Ranking:
     copies: Rows
     scores: NDArray[np.float64]
 
+    def first(self, most: int) -> "Ranking":
+        """The first rows of it."""
+        return Ranking(self.rows[:most], self.copies[:most], self.scores[:most])
 
-def rank(hits: Hits, rows: Rows, order: str) -> Ranking:
-    """Put some of the hits' rows in order: `best`, `newest` or `oldest`."""
+
+def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
+    """Put some of the hits' rows in order, `best`, `newest` or `oldest`; at least the first `most` of them."""
     narrow, view = hits.view.narrow, hits.view
     sent = narrow.sent_at[rows]
     if order != "best":
         timeline = by_time(sent, rows, newest=order == "newest")
         return Ranking(rows[timeline.places], timeline.copies, np.zeros(len(rows)))
     scores = scored(hits, rows)
-    chosen: Order = spread(
-        scores,
-        sent,
-        rows,
-        narrow.copy[rows].astype(np.int64),
-        narrow.conversation[rows].astype(np.int64),
-        _talks(view, rows),
-    )
+    best = best_places(scores, sent, _SPREAD)
+    if len(best) < len(rows):
+        first = _spread(view, rows[best], scores[best], sent[best]).first(most)
+        # Of one conversation each, they are the best of their conversations, and nothing further back is better.
+        if len(first.rows) == most and len(np.unique(narrow.conversation[first.rows])) == most:
+            return replace(first, copies=_copies(view, first.rows, rows))
+    return _spread(view, rows, scores, sent)
+
+
+def _spread(view: View, rows: Rows, scores: NDArray[np.float64], sent: Rows) -> Ranking:
+    narrow = view.narrow
+    groups, conversations = narrow.copy[rows].astype(np.int64), narrow.conversation[rows].astype(np.int64)
+    chosen: Order = spread(scores, sent, rows, groups, conversations, _talks(view, rows))
     return Ranking(rows[chosen.places], chosen.copies, scores[chosen.places])
 
 
 def scored(hits: Hits, rows: Rows) -> NDArray[np.float64]:
-    """The score of some of the hits' rows, in their order."""
+    """The score of some of the hits' rows, in their order, whatever it is."""
     view = hits.view
-    return bm25(_frequencies(hits, rows), view.lengths[rows], view.average_length, view.size)
+    order = np.argsort(rows, kind="stable") if np.any(rows[1:] < rows[:-1]) else None
+    ascending = rows if order is None else rows[order]
+    scores = bm25(_frequencies(hits, ascending), view.lengths[ascending], view.average_length, view.size)
+    if order is None:
+        return scores
+    out = np.empty_like(scores)
+    out[order] = scores
+    return out
+
+
+def _copies(view: View, chosen: Rows, rows: Rows) -> Rows:
+    """How many further copies of each chosen row are among the rows."""
+    groups, wanted = view.narrow.copy[rows], view.narrow.copy[chosen]
+    is_wanted = np.zeros(view.corpus.manifest.copy_groups, dtype=bool)
+    is_wanted[wanted] = True
+    found, sizes = np.unique(groups[is_wanted[groups]], return_counts=True)
+    copies: Rows = sizes[np.searchsorted(found, wanted)] - 1
+    return copies
 
 
 def _talks(view: View, rows: Rows) -> Rows:

@@ -96,7 +96,9 @@ def search(request: SearchRequest, call: Call) -> Answer:
     session = session_for(call, request.session)
     hits = find(call.view, bind(request.criteria, call.view, call.zone), brute=call.brute)
     head = _head(hits, call)
-    page = _page(head, request, hits, rank(hits, hits.rows, request.order), hits.rows, _seen(hits, session))
+    page = _page(
+        head, request, hits, rank(hits, hits.rows, request.order, request.limit), hits.rows, _seen(hits, session)
+    )
     if session is None:
         return _answer(head, _unrecorded(page), request.session, 0)
     if not page.picked:
@@ -132,7 +134,7 @@ def unseen(request: UnseenRequest, call: Call) -> Answer:
                 return _repeat(head, request, hits, session, batch)
         seen = _seen(hits, session)
         pool = hits.rows[~seen[hits.rows]]
-        page = _page(head, asked, hits, rank(hits, pool, asked.order), pool, seen)
+        page = _page(head, asked, hits, rank(hits, pool, asked.order, asked.limit), pool, seen)
         if not page.picked:
             return _answer(head, page, handle, session.newest)
         try:
@@ -265,7 +267,8 @@ def _accounted(
     rest = hits.mask.copy()
     rest[[row for block in taken for row in block.hits]] = False
     copied = np.zeros_like(rest)
-    copied[pool] = np.isin(view.narrow.copy[pool], view.narrow.copy[groups])
+    if groups:
+        copied[pool] = np.isin(view.narrow.copy[pool], view.narrow.copy[groups])
     copied &= rest
     earlier = seen & rest & ~copied
     return _Page(

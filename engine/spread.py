@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Order", "by_time", "spread"]
+__all__ = ["Order", "best_places", "by_time", "spread"]
 
 Rows = NDArray[np.int64]
 
@@ -50,6 +50,18 @@ def spread(
     turn = _turns(conversations[kept], np.lexsort((np.arange(len(kept)), turn_in_talk)))
     final = np.lexsort((np.arange(len(kept)), turn))
     return Order(kept[final], copies[final])
+
+
+def best_places(scores: NDArray[np.float64], sent_at: NDArray[np.int64], most: int) -> Rows:
+    """Places of the hits that stand before all others by score, then time: `most` of them, more where they tie."""
+    if len(scores) <= most:
+        return np.arange(len(scores))
+    border = np.partition(scores, len(scores) - most)[len(scores) - most]
+    better, ties = np.flatnonzero(scores > border), np.flatnonzero(scores == border)
+    left, newest = most - len(better), sent_at[ties]
+    if len(ties) > left:
+        ties = ties[newest >= np.partition(newest, len(ties) - left)[len(ties) - left]]
+    return np.concatenate((better, ties))
 
 
 def _turns(groups: Rows, order: Rows) -> Rows:
