@@ -4,6 +4,8 @@ A newline anchors the start or the end of a term, so one search serves parts, be
 Must never know what a term's postings are.
 """
 
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,11 @@ from numpy.typing import NDArray
 __all__ = ["Matches", "Region"]
 
 Longs = NDArray[np.int64]
+
+_REMEMBERED = 256
+"""Searches whose outcome is kept: a talk with an agent asks for the same words again."""
+_REMEMBERED_OFFSETS = 4_096
+"""What is found more often is not kept: 256 searches hold 8 MB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,8 @@ class Region:
         found = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
         self._starts = found[:-1] + 1
         self._ends = found[1:]
+        self._known: OrderedDict[bytes, Longs] = OrderedDict()
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -72,6 +81,19 @@ class Region:
         )
 
     def _offsets(self, needle: bytes) -> Longs:
+        with self._lock:
+            if needle in self._known:
+                self._known.move_to_end(needle)
+                return self._known[needle]
+        offsets = self._search(needle)
+        if len(offsets) <= _REMEMBERED_OFFSETS:
+            with self._lock:
+                self._known[needle] = offsets
+                while len(self._known) > _REMEMBERED:
+                    self._known.popitem(last=False)
+        return offsets
+
+    def _search(self, needle: bytes) -> Longs:
         find, step, out = self.text.find, max(1, len(needle.strip(b"\n"))), []
         at = find(needle)
         while at >= 0:

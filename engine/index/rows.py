@@ -17,8 +17,13 @@ _DENSE = 64
 
 def unique(rows: AnyInts, size: int) -> Longs:
     """The distinct rows, sorted."""
+    if not len(rows) or np.all(rows[1:] > rows[:-1]):
+        return rows.astype(np.int64, copy=False)
     if len(rows) * _DENSE < size:
-        return np.unique(rows).astype(np.int64, copy=False)
+        ordered = np.sort(rows)
+        first = np.ones(len(ordered), dtype=bool)
+        first[1:] = ordered[1:] != ordered[:-1]
+        return ordered[first].astype(np.int64, copy=False)
     mask = np.zeros(size, dtype=bool)
     mask[rows] = True
     return np.flatnonzero(mask)

@@ -5,6 +5,7 @@ the caller's sight to it.
 """
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,11 @@ _INLINE_ROWS = 200
 _INDEX_BYTES = 192_000_000
 """Decoded index blocks kept: all of a million messages, the used ones of ten."""
 
+_KEPT_MESSAGES = 4_096
+"""Messages kept once read: a hit is opened, and stands beside the next hit."""
+_KEPT_CHARS = 2_000
+"""A longer one is read again: so what is kept stays under 20 MB."""
+
 _TEXT_COLUMNS = "message_id, thread_id, topic, body, link, edited_at, attributes"
 
 
@@ -77,6 +83,7 @@ class Corpus:
         self.database = database
         self._prefix = prefix
         self._lock = threading.Lock()
+        self._messages: OrderedDict[int, Message] = OrderedDict()
         self._keys: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
         columns = ", ".join(Narrow.__slots__)
         parts = [
@@ -128,8 +135,21 @@ class Corpus:
 
     def messages(self, rows: Sequence[int]) -> list[Message]:
         """The messages of these rows, in this order, with their original texts."""
-        found = {row: values for row, *values in self._select(TEXT, _TEXT_COLUMNS, rows)}
-        return [self._message(int(row), found[int(row)]) for row in rows]
+        wanted = [int(row) for row in rows]
+        with self._lock:
+            known = {row: self._messages[row] for row in wanted if row in self._messages}
+        missing = [row for row in wanted if row not in known]
+        if missing:
+            known |= {
+                int(row): self._message(int(row), values) for row, *values in self._select(TEXT, _TEXT_COLUMNS, missing)
+            }
+            with self._lock:
+                for row in missing:
+                    if len(known[row].body) <= _KEPT_CHARS:
+                        self._messages[row] = known[row]
+                while len(self._messages) > _KEPT_MESSAGES:
+                    self._messages.popitem(last=False)
+        return [known[row] for row in wanted]
 
     def stream(self, rows: Rows) -> Iterator[Message]:
         """The messages of these rows, in this order, without holding them all; for as long as it takes."""
