@@ -188,7 +188,8 @@ def _sum(lines: Sequence[Line]) -> float:
 
 def _table(lines: Sequence[Line]) -> str:
     rows = [
-        f"| {line.what} | {_amount(line.units)} {line.unit} | {line.price:.10g} | {line.cost:,.4f} |" for line in lines
+        f"| {line.what} | {_amount(line.units)} {line.unit} | {_price(line.price)} | {line.cost:,.4f} |"
+        for line in lines
     ]
     total = f"| **Sum** | | | **{_sum(lines):,.4f}** |"
     return "\n".join(["| part | units | $ each | $ |", "|---|---:|---:|---:|", *rows, total])
@@ -196,6 +197,10 @@ def _table(lines: Sequence[Line]) -> str:
 
 def _amount(units: float) -> str:
     return f"{units:,.0f}" if units >= 100 or units == int(units) else f"{units:,.2f}"
+
+
+def _price(price: float) -> str:
+    return f"{price:.10f}".rstrip("0").rstrip(".")
 
 
 def _comparison(fixed: float, per_call: float, others: Sequence[tuple[str, float]]) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import BadInput
 from handler.cli import main
-from handler.cli.doctor_remote import examine_url
+from handler.cli.doctor_remote import _Place, _place, _signed, examine_url
 from handler.wiring import system_clock
 from tests.handler.running import running
 from tests.handler.small_app import SmallApp
@@ -184,6 +184,21 @@ def test_a_server_that_refuses_and_a_clock_that_is_off_are_told() -> None:
         "snapshot",
         "known query",
     ]
+
+
+def test_requests_to_addresses_of_aws_are_signed_for_their_service_and_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOFDOCTOR")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
+    for host, service in (
+        ("abc.execute-api.eu-west-1.amazonaws.com", "execute-api"),
+        ("abc.lambda-url.eu-west-1.on.aws", "lambda"),
+    ):
+        place = _place(f"https://{host}")
+        assert place == _Place(f"https://{host}/mcp", service, "eu-west-1")
+        headers = _signed(place.url, {"content-type": "application/json"}, b"{}", place.service, place.region)
+        assert "Credential=AKIDOFDOCTOR/" in headers["Authorization"]
+        assert f"/eu-west-1/{service}/aws4_request" in headers["Authorization"]
+    assert _place("https://hayfork.example/tools/mcp") == _Place("https://hayfork.example/tools/mcp", "", "")
 
 
 @pytest.mark.parametrize("url", ["ftp://a.example", "nonsense", "http://"])
