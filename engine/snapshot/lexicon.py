@@ -122,7 +122,7 @@ def _parts(text: str, where: str) -> str:
 def _words(region: int, text: str, unspaced: str) -> str:
     return f"""
         SELECT {region}, row, term, position FROM (
-            SELECT row, unnest(parts) AS term, generate_subscripts(parts, 1) AS position
+            SELECT row, unnest(parts) AS term, generate_subscripts(parts, 1) - 1 AS position
             FROM ({_parts(text, f"NOT {unspaced}")}))
         WHERE term <> ''
     """
