@@ -160,7 +160,7 @@ class Deployment:
         self.dynamodb = dynamodb
         self._aws = aws
         self.bucket = bucket
-        self._seen = DynamoSeen(table, endpoint_url=dynamodb.endpoint, deadline_seconds=_SECONDS)
+        self._seen = DynamoSeen(table, endpoint_url=dynamodb.endpoint, deadline_seconds=3 * _SECONDS)
         self._settings = AwsSettings(endpoint_url=s3.endpoint, timeout_seconds=_SECONDS)
         self._shared = Bucket(BucketSettings(bucket, aws=self._settings))
 

@@ -47,7 +47,7 @@ def test_one_flipped_bit_in_any_file_is_found_by_verify(scene: Scene, corpus: Co
 
 def test_a_flipped_bit_never_becomes_an_internal_error(scene: Scene, corpus: Corpus) -> None:
     told: Counter[str] = Counter()
-    for seed in range(25):
+    for seed in range(12):
         for name in parquet_files(scene, corpus):
             if name.endswith(("text.parquet", "folded.parquet")):
                 whole = scene.stores.fetch(name)
