@@ -80,7 +80,7 @@ def refresh(
     digests = sources_digest(sources, build.rules)
     # What is pinned is old on purpose: there is nothing to do when the newest snapshot holds what the sources do.
     pinned = store.pinned()
-    newest = (store.snapshots() or [expected])[-1] if pinned else expected
+    newest = max(store.snapshots(), default=expected) if pinned else expected
     if newest is not None and not force and _unchanged(store, newest, digests):
         return {"snapshot": newest, "published": False, "why": "no source changed", **_pin(expected, pinned=pinned)}
     snapshot_id = f"{to_datetime(build.now):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"

@@ -27,16 +27,17 @@ def typed(page: str) -> list[list[str]]:
     return [shlex.split(line) for line in [*lines, *re.findall(r"`hayfork ([a-z][^`|]*)`", page)]]
 
 
-def command_of(words: list[str]) -> typer.core.TyperCommand:
+def options_of(words: list[str]) -> set[str]:
     group = typer.main.get_command(command_line())
     command = group.commands[words[0]]  # type: ignore[attr-defined] # a group
-    return command.commands[words[1]] if hasattr(command, "commands") else command
+    if hasattr(command, "commands"):
+        command = command.commands[words[1]]
+    return {spelling for parameter in command.params for spelling in parameter.opts}
 
 
 @pytest.mark.parametrize("words", [*typed(PAGE), *typed(COST)], ids=" ".join)
 def test_every_command_named_exists_with_its_options(words: list[str]) -> None:
-    known = {spelling for parameter in command_of(words).params for spelling in parameter.opts}
-    assert {word for word in words if word.startswith("--")} <= known
+    assert {word for word in words if word.startswith("--")} <= options_of(words)
 
 
 def test_every_output_and_parameter_named_is_the_templates() -> None:
