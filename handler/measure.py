@@ -54,7 +54,8 @@ def measure(
     _ask(app, "count_messages", {"query": queries[0]})
     cold = seen.calls[0]
     for query in queries:
-        _walk(app, query)  # warms what the next rounds use
+        _walk(app, query)
+    first = seen.calls[1:]
     seen.calls.clear()
     for _ in range(rounds):
         for query in queries:
@@ -66,7 +67,7 @@ def measure(
             "s3_requests": cold.tally.counts["s3_requests"],
             "bytes_scanned": cold.tally.counts["bytes_scanned"],
         },
-        "calls": {tool: _means(tool, seen.calls) for tool in SHARES},
+        "calls": {tool: _means(tool, first, seen.calls, len(queries)) for tool in SHARES},
     }
 
 
@@ -109,18 +110,23 @@ def _ask(app: App, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
     return app.call(parse_arguments(tool, arguments, app.limits), _CALLER).object
 
 
-def _means(tool: str, calls: Sequence[Observed]) -> dict[str, Any]:
-    own = [each for each in calls if each.tool == tool]
+def _means(tool: str, first: Sequence[Observed], calls: Sequence[Observed], queries: int) -> dict[str, Any]:
+    """Means over the queries: time of each one's fastest round, since what else a machine does is no part of a call;
+    what is read from the store when it is first asked, since agents seldom ask the same thing twice.
+    """
+    asked = [each for each in first if each.tool == tool]
+    all_rounds = [each for each in calls if each.tool == tool]
+    own = [min(all_rounds[start::queries], key=lambda each: each.seconds) for start in range(queries)]
 
-    def mean(value: Callable[[Observed], float]) -> float:
-        return round(statistics.fmean(value(each) for each in own), 2)
+    def mean(value: Callable[[Observed], float], of: Sequence[Observed] = own) -> float:
+        return round(statistics.fmean(value(each) for each in of), 2)
 
     return {
         "share": SHARES[tool],
         "milliseconds": mean(lambda each: each.seconds * 1_000),
         "answer_bytes": mean(lambda each: each.answer_bytes),
-        "bytes_scanned": mean(lambda each: each.tally.counts["bytes_scanned"]),
-        "s3_requests": mean(lambda each: each.tally.counts["s3_requests"]),
+        "bytes_scanned": mean(lambda each: each.tally.counts["bytes_scanned"], asked),
+        "s3_requests": mean(lambda each: each.tally.counts["s3_requests"], asked),
         "dynamodb_reads": mean(lambda each: each.tally.counts["seen_reads"]),
         "dynamodb_writes": mean(lambda each: each.tally.counts["seen_claims"]),
     }
