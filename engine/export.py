@@ -171,9 +171,7 @@ def sight_of(export: Export) -> Sight:
     plain: Any = json.loads(export.request).get("sight") if export.request else None
     if not isinstance(plain, dict):
         raise Unavailable("export_failed", "the export cannot be gone on with", next_step=_ASK_AGAIN)
-    parts: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
-    }
+    parts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     return Sight(**parts)
 
 

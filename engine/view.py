@@ -169,8 +169,7 @@ class View:
 
     def row_of(self, message_id: str) -> int | None:
         """The row of a visible message, `None` where there is none or it is out of sight."""
-        row = self.corpus.row_of(message_id)
-        return row if row is not None and self.visible[row] else None
+        return self.corpus.row_of(message_id, self.visible)
 
     def thread_rows(self, row: int) -> Rows:
         """Rows of the thread of `row` that a thread shows, in order of time."""

@@ -27,6 +27,7 @@ from handler.wiring import build_counted_app, build_export_links, build_gate, sy
 
 __all__ = ["Container", "handler"]
 
+
 class Container:
     """One container's application, behind Mangum.
 

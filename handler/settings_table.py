@@ -177,10 +177,12 @@ class ServerSettings(_Section):
 class AuthSettings(_Section):
     """Who may ask over HTTP. See docs/access.md."""
 
-    modes: Annotated[Names, _among(MODES), AfterValidator(_one_at_least), AfterValidator(_none_stands_alone)] = _setting(
-        ("none",),
-        "What is taken as proof of who asks, one or several: api_key, oauth, iam, or none.",
-        "none serves loopback only and never starts in Lambda: without proof everybody is the owner.",
+    modes: Annotated[Names, _among(MODES), AfterValidator(_one_at_least), AfterValidator(_none_stands_alone)] = (
+        _setting(
+            ("none",),
+            "What is taken as proof of who asks, one or several: api_key, oauth, iam, or none.",
+            "none serves loopback only and never starts in Lambda: without proof everybody is the owner.",
+        )
     )
     oauth_issuer: str = _setting(
         "", "Issuer of access tokens, exactly as they name it.", pattern=r"^(https?://[^\s?#]+)?$"
@@ -192,7 +194,9 @@ class AuthSettings(_Section):
     )
     oauth_jwks_url: str = _setting("", "Where the issuer's public keys are. Default: what its metadata says.")
     oauth_algorithms: Annotated[Names, _among(ALGORITHMS), AfterValidator(_one_at_least)] = _setting(
-        ("RS256", "ES256"), "Signatures accepted; only such by a key pair.", "A token must not choose how it is checked."
+        ("RS256", "ES256"),
+        "Signatures accepted; only such by a key pair.",
+        "A token must not choose how it is checked.",
     )
     oauth_scopes: Names = _setting((), "Scopes every token must have.")
     oauth_tool_scopes: dict[str, str] = _setting(

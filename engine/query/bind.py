@@ -249,8 +249,8 @@ def _bind_named(name: str, values: Sequence[str], view: View, notes: list[str]) 
 def _bind_thread(name: str, values: Sequence[str], view: View) -> Condition:
     wanted: list[int] = []
     for given in values:
-        thread = view.corpus.thread_of(given.strip())
-        if thread is None or not view.visible[view.narrow.thread == thread].any():
+        thread = view.corpus.thread_of(given.strip(), view.visible)
+        if thread is None:
             raise NotFound(
                 "unknown_value",
                 f"no thread is called {quoted(given)}",

@@ -114,23 +114,33 @@ class Corpus:
         """The key of every row's copy group; read on first use."""
         return self._read_keys()[1]
 
-    def row_of(self, message_id: str) -> int | None:
-        """The row of a message, `None` when there is none. Costs one row group of text."""
-        found = np.flatnonzero(self.message_keys == np.uint64(message_key_of(message_id)))
+    def row_of(self, message_id: str, among: NDArray[np.bool_] | None = None) -> int | None:
+        """The row of a message, `None` when there is none. Costs one row group of text.
+
+        With `among` only these rows are there: for others no statement is run, as for an id that never was.
+        """
+        same = self.message_keys == np.uint64(message_key_of(message_id))
+        found = np.flatnonzero(same if among is None else same & among)
         return next((row for row in found.tolist() if self.messages([row])[0].message_id == message_id), None)
 
-    def thread_of(self, thread_id: str) -> int | None:
-        """The ordinal of a thread by the id of its root, also where the root itself is not stored."""
-        row = self.row_of(thread_id)
+    def thread_of(self, thread_id: str, among: NDArray[np.bool_] | None = None) -> int | None:
+        """The ordinal of a thread by the id of its root, also where the root itself is not stored.
+
+        `among` as in `row_of`. Every shard is looked at, found or not: a thread out of sight takes as long as none.
+        """
+        row = self.row_of(thread_id, among)
         if row is not None and self.messages([row])[0].thread_id == thread_id:
             return int(self.narrow.thread[row])
+        ordinal = None
         for shard in self.manifest.shards:
             found = self.database.rows(
                 "SELECT min(file_row_number) FROM read_parquet(?, file_row_number = true) WHERE thread_id = ?",
                 [self._file(shard.folder, TEXT), thread_id],
             )
             if found[0][0] is not None:
-                return int(self.narrow.thread[shard.first_row + found[0][0]])
+                ordinal = int(self.narrow.thread[shard.first_row + found[0][0]])
+        if ordinal is None or among is None or among[self.narrow.thread == ordinal].any():
+            return ordinal
         return None
 
     def messages(self, rows: Sequence[int]) -> list[Message]:

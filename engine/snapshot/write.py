@@ -108,9 +108,10 @@ def _number(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int:
         FROM kept GROUP BY author_id, author
     """)
     for column in ("from_role", "to_role", "kind", "status"):
+        # Never by how many there are: where two counts are equal the order would tell of messages out of sight.
         run(f"""
             CREATE TABLE {column}_values AS
-            SELECT row_number() OVER (ORDER BY count(*) DESC, {column}) - 1 AS ordinal, {column} AS value,
+            SELECT row_number() OVER (ORDER BY {column}) - 1 AS ordinal, {column} AS value,
                    count(*) AS messages
             FROM kept WHERE {column} IS NOT NULL GROUP BY {column}
         """)

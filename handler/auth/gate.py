@@ -19,6 +19,7 @@ from anyio import to_thread
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, BearerAuthBackend
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
+from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl
 from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
@@ -234,8 +235,12 @@ def _tool_called(body: bytes) -> str | None:
 
 
 def _metadata_route(oauth: OAuthServer) -> Route:
+    # Read by the SDK's own settings, which add no slash to an issuer: clients compare it letter by letter.
+    issuer = AuthSettings.model_validate(
+        {"issuer_url": oauth.issuer, "resource_server_url": oauth.resource, "validate_token_resource": True}
+    ).issuer_url
     (route,) = create_protected_resource_routes(
-        AnyHttpUrl(oauth.resource), [AnyHttpUrl(oauth.issuer)], oauth.all_scopes or None, "Hayfork"
+        AnyHttpUrl(oauth.resource), [issuer], oauth.all_scopes or None, "Hayfork"
     )
     return route
 

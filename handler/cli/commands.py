@@ -16,8 +16,8 @@ import typer
 
 from engine.errors import BadInput, quoted
 from handler.cli.bench_command import bench
-from handler.cli.key_commands import add_key_commands
 from handler.cli.cost_command import cost
+from handler.cli.key_commands import add_key_commands
 from handler.cli.shell import Shell, now, progress_shown, write_json, written
 from handler.cli.show import show_facts
 from handler.cli.snapshots import add_snapshot_commands

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from engine.errors import BadInput, NotFound, Unavailable, quoted
-from engine.ports import Key, KeyStore
+from engine.ports import ExportStore, Key, KeyStore
 from engine.times import iso
 from handler.cli.shell import Shell, now, write_json, written
 
@@ -25,6 +25,8 @@ _Days = Annotated[
 _SPAN = re.compile(r"(\d{1,5})([dh])")
 _UNITS = {"d": 86_400_000_000, "h": 3_600_000_000}
 _ID_TRIES = 3
+_FOREVER = 2**62
+"""By then every export has expired, so all are listed."""
 
 
 def add_key_commands(cli: typer.Typer) -> None:
@@ -108,7 +110,7 @@ def _rotate(
 
 def _revoke_export(
     context: typer.Context,
-    export_id: Annotated[str, typer.Argument(metavar="ID", help="The last part of its link.")],
+    link: Annotated[str, typer.Argument(metavar="LINK", help="Its link, or the id at the end of that.")],
     *,
     as_json: _Json = False,
 ) -> None:
@@ -117,13 +119,20 @@ def _revoke_export(
 
     shell: Shell = context.obj
     exports = build_exports(shell.settings(), now)
-    bare = export_id.rpartition("/")[2].partition(".")[0]
-    if exports.get(bare) is None:
-        raise NotFound(
-            "unknown_export", "this export is unknown or expired", next_step="give the last part of its link"
-        )
-    exports.revoke(bare)
+    exports.revoke(_export_of(exports, link))
     _say({"revoked": True}, "revoked; the link is dead and the file is gone", as_json=as_json)
+
+
+def _export_of(exports: ExportStore, link: str) -> str:
+    """The id of an export by its link; on a laptop a link is a path, which holds a digest of the id."""
+    found = link.rpartition("/")[2]
+    if exports.get(found) is not None:
+        return found
+    for each in exports.expired(_FOREVER) if "/" in link else ():
+        export = exports.get(each)
+        if export is not None and exports.link(export) == link:
+            return each
+    raise NotFound("unknown_export", "this export is unknown or expired", next_step="give its whole link")
 
 
 def _store(context: typer.Context) -> KeyStore:

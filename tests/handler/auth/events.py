@@ -1,17 +1,22 @@
 """Requests to the Lambda entry, in this process: real events, the real container, a real application."""
 
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+
+from handler.app import App
 from handler.auth.gate import Gate, caller_of, with_gate
 from handler.exports_route import with_exports
 from handler.http import HttpOptions, build_http
 from handler.lambda_mcp import Container
 from tests.handler.wired_app import wired_app
 
-__all__ = ["ADDRESS", "asked", "container", "event", "tools_call"]
+__all__ = ["ADDRESS", "asked", "container", "event", "guarded", "tools_call"]
 
 ADDRESS = "https://hayfork.example"
 
@@ -58,3 +63,21 @@ def asked(made: Container, request: dict[str, Any]) -> tuple[int, dict[str, str]
     answer = made.answer(request, None)
     body = answer["body"]
     return answer["statusCode"], dict(answer["headers"]), json.loads(body) if body else None
+
+
+@contextmanager
+def guarded(app: App, gate: Gate, port: int) -> Iterator[None]:
+    """A server over `app` behind a gate on a loopback port, until the block ends."""
+    served = with_gate(build_http(app, caller_of=caller_of), gate)
+    server = uvicorn.Server(uvicorn.Config(served, port=port, log_level="error", lifespan="on", ws="none"))
+    socket = server.config.bind_socket()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
+    thread.start()
+    try:
+        # The socket listens from here on, so a request waits in its queue until the loop takes it.
+        socket.listen()
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+        socket.close()
