@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,6 @@ def template() -> Template:
     return load_template()
 
 
-def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
-    """The metrics an alarm looks at."""
-    if "MetricName" in alarm:
-        return [alarm]
-    return [each["MetricStat"]["Metric"] for each in alarm["Metrics"] if "MetricStat" in each]
-
-
 def test_every_alarm_has_its_entry_in_the_runbook_and_every_entry_its_alarm(template: Template) -> None:
     entries = re.findall(r"^\| `(\w+Alarm)` \| (.+?) \| (.+?) \|$", PAGE, re.MULTILINE)
     assert [name for name, _, _ in entries] == list(template.of_type("AWS::CloudWatch::Alarm"))
@@ -45,21 +37,20 @@ def test_every_alarm_watches_a_metric_that_exists_of_something_that_is_there(tem
     services = {template.environment(function)["HAYFORK_SIGNALS_SERVICE"] for function in SERVICES}
     assert services == set(SERVICES.values())
     for name, alarm in template.of_type("AWS::CloudWatch::Alarm").items():
-        for metric in watched(alarm):
-            dimensions = {each["Name"]: each["Value"] for each in metric["Dimensions"]}
-            if metric["Namespace"] == NAMESPACE:
-                assert metric["MetricName"] in METRICS, name
-                assert set(dimensions) == {"service"}, name
-                assert dimensions["service"] in services, name
-            else:
-                assert metric["MetricName"] in AWS_METRICS[metric["Namespace"]], name
-                (value,) = dimensions.values()
-                assert value.strip("<>").split(".")[0] in template.resources, name
+        dimensions = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+        if alarm["Namespace"] == NAMESPACE:
+            assert alarm["MetricName"] in METRICS, name
+            assert set(dimensions) == {"service"}, name
+            assert dimensions["service"] in services, name
+        else:
+            assert alarm["MetricName"] in AWS_METRICS[alarm["Namespace"]], name
+            (value,) = dimensions.values()
+            assert value.strip("<>").split(".")[0] in template.resources, name
 
 
 def test_what_the_runbook_must_cover_is_watched(template: Template) -> None:
     alarms = template.of_type("AWS::CloudWatch::Alarm").values()
-    names = {metric["MetricName"] for metric in chain.from_iterable(map(watched, alarms))}
+    names = {alarm["MetricName"] for alarm in alarms}
     assert names == {
         "Errors",
         "Throttles",
