@@ -25,6 +25,9 @@ __all__ = ["Function", "FunctionError", "RestoreGate", "lambda_function", "runti
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ROOT / "build" / "runtime"
 
+TRACE = "Root=1-00000000-000000000000000000000000;Parent=0000000000000001;Sampled=1"
+"""What Lambda says of the trace an event belongs to."""
+
 _PREFIX = "/2018-06-01/runtime"
 _START_SECONDS = 60.0
 
@@ -116,7 +119,7 @@ def _server(function: Function) -> ThreadingHTTPServer:
                 "Lambda-Runtime-Aws-Request-Id": request_id,
                 "Lambda-Runtime-Deadline-Ms": str(int((time.time() + seconds) * 1_000)),
                 "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:us-east-1:000000000000:function:test:live",
-                "Lambda-Runtime-Trace-Id": "Root=1-00000000-000000000000000000000000;Sampled=0",
+                "Lambda-Runtime-Trace-Id": TRACE,
             }
             self._send(200, body, headers)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import time
 from typing import Any
@@ -61,6 +62,29 @@ def test_a_refresh_tells_how_long_it_took(deployment: Deployment) -> None:
     assert (one["Refreshes"], one["RefreshFailures"], one["service"]) == ([1], [0], "hayfork-refresh")
     assert one["S3Requests"][0] > 0
     assert any(str(line.get("message", "")).startswith("refresh: ") for line in lines)
+
+
+def test_with_traces_each_invocation_is_a_subsegment_of_lambdas_own(deployment: Deployment) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(("127.0.0.1", 0))
+        daemon.settimeout(10)
+        environment = {
+            **deployment.environment("McpFunction"),
+            "HAYFORK_SIGNALS_TRACES": "true",
+            "AWS_XRAY_DAEMON_ADDRESS": f"127.0.0.1:{daemon.getsockname()[1]}",
+        }
+        with deployment.run("McpFunction", environment=environment) as function:
+            called(function, "count_messages", {"query": "docker.sock"})
+            sent = daemon.recv(65_536).decode()
+    head, _, body = sent.partition("\n")
+    assert json.loads(head) == {"format": "json", "version": 1}
+    segment = json.loads(body)
+    assert (segment["name"], segment["type"], segment["trace_id"]) == (
+        "hayfork-mcp",
+        "subsegment",
+        "1-00000000-000000000000000000000000",
+    )
+    assert "docker.sock" not in sent
 
 
 def test_logs_and_metrics_cost_a_container_little_to_import(
