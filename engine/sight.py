@@ -39,7 +39,9 @@ class Sight:
 
 def _matches(pattern: str, forms: tuple[str, str]) -> bool:
     bare = pattern.removeprefix("#")
-    return any(fnmatchcase(form, fold(bare)) or fnmatchcase(form, bare.casefold()) for form in forms)
+    spelled = (fold(bare), bare.casefold())
+    # Whole names first: one with brackets in it does not match itself as a pattern, and `deny` must not miss it.
+    return any(form in spelled or any(fnmatchcase(form, each) for each in spelled) for form in forms)
 
 
 EVERYTHING = Sight()

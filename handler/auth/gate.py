@@ -105,7 +105,9 @@ def with_gate(inner: ASGIApp, gate: Gate) -> ASGIApp:
     challenge = _Challenge(gate)
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] == HEALTH_PATH:
+        if scope["type"] not in {"http", "lifespan"}:
+            raise _unproven()
+        if scope["type"] == "lifespan" or scope["path"] == HEALTH_PATH:
             await inner(scope, receive, send)
             return
         if metadata is not None and scope["path"] == metadata.path:

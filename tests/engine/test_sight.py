@@ -38,6 +38,13 @@ def test_a_sight_names_conversations_by_name_id_or_pattern(sight: Sight, seen: b
     assert sight.is_everything is (sight == EVERYTHING)
 
 
+@pytest.mark.parametrize("name", ["[hr] private", "what?", "a*b", "#[x", "[!a]", "ÄRZTE [intern]"])
+def test_a_name_that_looks_like_a_pattern_is_still_a_name(name: str) -> None:
+    assert not Sight(deny=(name,)).sees_conversation("C1", name)
+    assert Sight(allow=(name,)).sees_conversation("C1", name)
+    assert not Sight(deny=(name.upper(),)).sees_conversation("C1", name)
+
+
 FILTERS: tuple[dict[str, Any], ...] = (
     {},
     {"author": ("zoe",)},

@@ -7,13 +7,15 @@ import secrets
 import string
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from handler.auth.api_key import ApiKeys, mint_key
-from handler.auth.gate import Gate, caller_of
+from handler.auth.gate import Gate, caller_of, with_gate
 from handler.auth.policies import Policies
 from handler.http import HttpOptions, build_http
 from handler.lambda_mcp import Container
@@ -239,6 +241,18 @@ def test_of_ten_thousand_bad_credentials_none_is_answered(
     logged = caplog.text + "".join(capfd.readouterr())
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert not [value for value in sent if value in logged]
+
+
+def test_nothing_but_http_is_served() -> None:
+    async def inner(*_: object) -> None:
+        raise AssertionError("reached")
+
+    async def connect() -> None:
+        unused: Any = None
+        await with_gate(inner, Gate(Policies((), UTC, {})))({"type": "websocket", "path": "/mcp"}, unused, unused)
+
+    with pytest.raises(Exception, match="invalid_token"):
+        anyio.run(connect)
 
 
 def test_a_request_that_came_past_the_gate_is_a_fault_and_answers_nothing(tmp_path: Path) -> None:
