@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from handler.auth.api_key import mint_key
+from infra.aws import AwsSettings
+from infra.dynamodb_keys import DynamoKeys
 from tests.aws.conftest import Deployment
 from tests.aws.gateway import event_of
 from tests.aws.runtime_api import Function
@@ -95,7 +98,14 @@ def use(function: Function, tool: str, arguments: dict[str, Any]) -> dict[str, A
 
 
 def test_the_mcp_function_is_allowed_what_it_calls(deployment: Deployment) -> None:
-    with deployment.run("McpFunction", preload=RECORD) as function:
+    environment = {**deployment.environment("McpFunction"), "HAYFORK_AUTH_MODES": "iam,api_key"}
+    key, credential = mint_key("test", 0)
+    table = DynamoKeys(deployment.template.names["KeysTable"], AwsSettings(endpoint_url=deployment.aws.dynamodb_endpoint))
+    assert table.add(key)
+    with deployment.run("McpFunction", environment=environment, preload=RECORD) as function:
+        by_key = event_of("http-api", headers={"x-api-key": credential})
+        del by_key["requestContext"]["authorizer"]
+        assert function.invoke(by_key)["statusCode"] == 200
         called(function, "count_messages", {"query": "docker"})
         text = called(function, "search_messages", {"query": "docker", "limit": 1})["content"][0]["text"]
         session = text.split("session ")[1].split()[0]
