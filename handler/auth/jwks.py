@@ -57,23 +57,30 @@ class KeySet:
         Raises:
             Unavailable: there are no keys to look among, and none can be had now.
         """
-        with self._lock:
-            now = self._clock()
-            if (not self._within(self._fetched_at, now, _FRESH_MICROSECONDS) or key_id not in self._keys) and (
-                not self._within(self._tried_at, now, _PAUSE_MICROSECONDS)
-            ):
-                self._renew(now)
-            if not self._within(self._fetched_at, now, _USABLE_MICROSECONDS):
-                raise Unavailable(
-                    "store_unreachable", "the authorization server's keys cannot be had", next_step="call again"
-                )
-            found = self._keys.get(key_id)
+        now = self._clock()
+        if key_id not in self._keys or not self._within(self._fetched_at, now, _FRESH_MICROSECONDS):
+            self._look(now)
+        if not self._within(self._fetched_at, now, _USABLE_MICROSECONDS):
+            raise Unavailable(
+                "store_unreachable", "the authorization server's keys cannot be had", next_step="call again"
+            )
+        found = self._keys.get(key_id)
         if found is None or found["kty"] != _TYPES[algorithm[:2]] or found.get("alg", algorithm) != algorithm:
             return None
         try:
             return PyJWK(found, algorithm)
         except PyJWTError:
             return None
+
+    def _look(self, now: int) -> None:
+        """Fetch, unless that was done just now. One at a time; who has keys to look among does not wait for it."""
+        if not self._lock.acquire(blocking=self._fetched_at is None):
+            return
+        try:
+            if not self._within(self._tried_at, now, _PAUSE_MICROSECONDS):
+                self._renew(now)
+        finally:
+            self._lock.release()
 
     def _renew(self, now: int) -> None:
         self._tried_at = now

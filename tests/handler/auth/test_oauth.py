@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from mcp_types import TextContent
 
 from engine.errors import BadInput, Unavailable
 from handler.auth.gate import Gate
-from handler.auth.jwks import check_address, discover, fetch_json
+from handler.auth.jwks import KeySet, check_address, discover, fetch_json
 from handler.lambda_mcp import Container
 from handler.settings import Settings
 from handler.settings_table import AuthSettings, CorpusSettings, PolicySettings
@@ -207,6 +208,33 @@ def test_a_key_that_was_withdrawn_is_forgotten(server: Server, desk: Container, 
     server.published = [server.curve]
     clock.pass_seconds(600)
     assert ask(desk, token) == UNIFORM
+
+
+def test_a_slow_server_keeps_nobody_waiting_whose_key_is_known() -> None:
+    key = RSAKey.generate_key(2048, {"kid": "known"})
+    clock, asked_for, go_on = Clock(), threading.Event(), threading.Event()
+    fetched: list[int] = []
+
+    def fetch() -> Any:
+        fetched.append(clock.now)
+        if len(fetched) == 2:
+            asked_for.set()
+            go_on.wait(20)
+        return {"keys": [key.as_dict(private=False)]}
+
+    keys = KeySet(fetch, clock)
+    assert keys.key("known", "RS256") is not None
+    clock.pass_seconds(30)
+    waiting = threading.Thread(target=keys.key, args=("unknown", "RS256"))
+    waiting.start()
+    try:
+        assert asked_for.wait(20)
+        assert keys.key("known", "RS256") is not None
+        assert keys.key("another", "RS256") is None
+    finally:
+        go_on.set()
+        waiting.join()
+    assert fetched == [NOON, NOON + 30 * SECOND]
 
 
 def test_keys_outlast_their_server_for_a_day(server: Server, desk: Container, clock: Clock) -> None:
