@@ -7,7 +7,7 @@ SAM    := build/sam
 RUNTIME := build/runtime
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest soak demo bench serve clean
+.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest deep coverage soak bench demo serve clean
 
 setup: $(VENV)/.ready
 
@@ -77,11 +77,19 @@ $(CONFORMANCE)/.ready: tests/handler/conformance/package.json tests/handler/conf
 	@touch $@
 
 pytest: setup aws-tools conformance
-	$(BIN)/python -m pytest -q -n auto --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal
 
 # Fifty agents for five minutes, then an hour of random calls; SOAK_LOAD_SECONDS and SOAK_MEMORY_SECONDS shorten them.
 soak: setup
 	$(BIN)/python -m pytest -q -m soak tests/faults/test_soak.py
+
+# The random tests at their full depth: 20,000 queries, 2,000 policies, and so on. Takes long.
+deep: setup aws-tools conformance
+	DEEP=1 $(BIN)/python -m pytest -q -n auto
+
+# Branch coverage of the engine.
+coverage: setup
+	$(BIN)/python -m pytest -q -n auto --cov --cov-report=term-missing:skip-covered tests/engine
 
 check: lint types imports pytest
 

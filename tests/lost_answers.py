@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
 from botocore.httpsession import URLLib3Session
 
@@ -36,7 +37,7 @@ def answer_instead(client: Any, operation: str, status: int, body: str, times: i
     """The client gets this answer, and the server no request."""
 
     def answer(request: Any) -> AWSResponse:
-        return AWSResponse(request.url, status, {}, _Body(body.encode()))
+        return AWSResponse(request.url, status, HTTPHeaders(), _Body(body.encode()))
 
     _at(client, operation, times, answer)
 
@@ -46,7 +47,7 @@ def answer_after(client: Any, operation: str, status: int, body: str, times: int
 
     def answer(request: Any) -> AWSResponse:
         URLLib3Session().send(request)
-        return AWSResponse(request.url, status, {}, _Body(body.encode()))
+        return AWSResponse(request.url, status, HTTPHeaders(), _Body(body.encode()))
 
     _at(client, operation, times, answer)
 

@@ -29,13 +29,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHON_VERSION = "3.13"
 """The runtime's: httpfs needs glibc 2.28, which Lambda's images have from Python 3.12 on."""
 
-MAX_BYTES = 190_000_000
+MAX_BYTES = 180_000_000
 """Lambda unpacks 250 MiB at most; staying well under it keeps a cold start's download short."""
 
 ARCHITECTURES = {"x86_64": ("x86_64", 62), "arm64": ("aarch64", 183)}
 """Lambda's name of an architecture, with the wheels' name of it and its machine number in an ELF header."""
 
 OURS = ("engine", "infra", "handler")
+
+_NOT_DEPLOYED = ("__pycache__", "deploy", ".*", "cli", "bench", "demo.py", "measure.py", "synth")
+"""Of ours: what a person at a terminal uses, with packages that a function does not carry."""
 
 SERVICES = frozenset({"s3", "dynamodb", "lambda", "sts"})
 """The services called, and STS for credentials by a role. botocore describes 400 more."""
@@ -115,7 +118,7 @@ def build(architecture: str, into: Path, cache: Path = ROOT / "build" / "artifac
     _link_tree(dependencies, into)
     for package in OURS:
         shutil.rmtree(into / package, ignore_errors=True)
-        shutil.copytree(ROOT / package, into / package, ignore=shutil.ignore_patterns("__pycache__", "deploy", ".*"))
+        shutil.copytree(ROOT / package, into / package, ignore=shutil.ignore_patterns(*_NOT_DEPLOYED))
         _compile(python, into / package)
     _describe(into)
     _check_machine(into, ARCHITECTURES[architecture][1])

@@ -106,6 +106,16 @@ def hard_messages(chance: random.Random) -> list[SourceMessage]:
         said(at + 42, "joined", author="Mallory", conversation="closed", kind=ACTIVITY),
         said(at + 43, "joined", author="Eve", conversation="open", kind=ACTIVITY),
         said(1, "very old words", author="Old", conversation="open"),
+        # Longer than the floor of ranking, each by another length, so that an average of lengths says something.
+        *(
+            said(
+                at + 50 + n,
+                "the long reply of words " * (5 + 3 * n),
+                author="Eve",
+                conversation=("closed", "open")[n % 2],
+            )
+            for n in range(8)
+        ),
     ]
     for n in (3, 4):
         hard[n] = replace(hard[n], thread_native_id=str(at + 2))
@@ -125,10 +135,10 @@ def random_sights(chance: random.Random, most: int) -> list[Sight]:
         out.append(
             Sight(
                 allow=tuple(rooms) if len(rooms) < 5 or chance.random() < 0.3 else (),
-                deny=chance.choice(((), (), ("closed",), ("c3", "open"))),
-                roles=chance.choice(((), (), ("client", "vendor", "bot"), ("teammate", "unknown", "nobody"))),
-                kinds=chance.choice(((), (), ("message", TOMBSTONE), ("message", ACTIVITY, "bot"))),
-                oldest=chance.choice((None, None, NOON + 2 * MINUTE, NOON + 50_000 * 7_777_777)),
+                deny=chance.choice(((), (), (), ("closed",), ("c3", "open"))),
+                roles=chance.choice(((), (), (), ("client", "vendor", "bot"), ("teammate", "unknown", "nobody"))),
+                kinds=chance.choice(((), (), (), ("message", TOMBSTONE), ("message", ACTIVITY, "bot"))),
+                oldest=chance.choice((None, None, None, NOON + 2 * MINUTE, NOON + 50_000 * 7_777_777)),
             )
         )
     return out
@@ -154,6 +164,8 @@ def spelled(sight: Sight, chance: random.Random) -> Sight:
 
 
 _QUERIES = (
+    "the",
+    "text OR reply OR words",
     "namesake",
     "build",
     "nightly",
@@ -174,6 +186,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "kind": ("activity", "message", "file", "bots"),
     "status": ("open", "sealed", "seald"),
 }
+_FIELDS = ("score", "text", "thread_size", "copies", "attributes", "link")
 _BY = ("conversation", "author", "from_role", "to_role", "kind", "status", "thread", "day", "month", "quarter", "year")
 
 
@@ -208,7 +221,7 @@ def plan_of(chance: random.Random, messages: Sequence[SourceMessage]) -> _Plan:
         limit=chance.choice((2, 5, 50)),
         context=chance.choice((0, 0, 2)),
         order=chance.choice(("best", "best", "newest", "oldest")),
-        fields=chance.choice((None, None, ("score", "text", "thread_size", "attributes", "link"))),
+        fields=chance.choice((None, _FIELDS, _FIELDS)),
     )
     return _Plan(
         (

@@ -17,13 +17,17 @@ from infra.dynamodb import DynamoSeen
 from infra.sqlite import SqliteSeen
 from tests.access.sights import Told, app_over, hard_messages, plan_of, random_sights, spelled, told
 from tests.contracts.benches import new_table
+from tests.depth import depth
 from tests.engine.corpora import NOON, corpus_of, sees
 from tests.local_aws import LocalAws
 
 CORPORA = 8
-SIGHTS = 25
-POLICIES = 250
-"""For each corpus: 2,000 together."""
+SIGHTS = depth(25, 6)
+POLICIES = depth(250, 40)
+"""For each corpus: 2,000 together when digging deep."""
+
+PLANS = 4
+"""What is asked under one sight: each is a call of every tool."""
 
 
 def hold(folder: Path, seed: int, seen: Callable[[], SeenStore], policies: int, sights: int) -> None:
@@ -36,7 +40,7 @@ def hold(folder: Path, seed: int, seen: Callable[[], SeenStore], policies: int, 
         left = [m for m in messages if sees(sight, m)]
         rest = app_over(corpus_of(folder, left), folder, seen())
         # What is removed answers once for each plan, whoever asks.
-        plans = [plan_of(chance, messages) for _ in range(2)]
+        plans = [plan_of(chance, messages) for _ in range(PLANS)]
         rests.append((sight, [(plan, told(rest, Caller("ann", EVERYTHING), plan)) for plan in plans]))
         rest.close()
     for number in range(policies):

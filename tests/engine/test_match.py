@@ -11,6 +11,7 @@ from engine.graphemes import graphemes
 from engine.match import Occurrences, TermCounts, compile_tree
 from engine.query.tree import And, Not, Or, Part, Term, Tree
 from engine.text import fold, is_word_char
+from tests.depth import depth
 
 words = st.text(st.sampled_from("aабßsé\u0301йf-_. 好ﾊﾞ👩\u200d👧é\r\n"), min_size=1, max_size=4)
 messages = st.text(st.sampled_from("aабßsé\u0301йf-_. 好ﾊﾞ👩\u200d👧é\r\n"), max_size=14)
@@ -47,13 +48,13 @@ def _naive(tree: Tree, topic: str, body: str) -> bool:
     return any(_whole_somewhere(term, text) if tree.whole else term in text for text in map(fold, asked))
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=depth(600, 100), deadline=None, derandomize=True)
 @given(trees, messages, messages)
 def test_matcher_agrees_with_a_naive_reading_of_the_query(tree: Tree, topic: str, body: str) -> None:
     assert compile_tree(tree).matches(topic, body) == _naive(tree, topic, body)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=depth(500, 83), deadline=None, derandomize=True)
 @given(words, messages)
 def test_counts_follow_the_text_from_left_to_right(term: str, body: str) -> None:
     literal, text = fold(term), fold(body)
@@ -71,7 +72,7 @@ def test_counts_follow_the_text_from_left_to_right(term: str, body: str) -> None
     assert counts.body.total == sum(expected.values())
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=depth(500, 83), deadline=None, derandomize=True)
 @given(words, messages)
 def test_a_whole_term_holds_exactly_where_its_count_is_not_zero(term: str, body: str) -> None:
     matcher = compile_tree(Term(term, whole=True))
@@ -80,7 +81,7 @@ def test_a_whole_term_holds_exactly_where_its_count_is_not_zero(term: str, body:
     assert (counts.body.prefix, counts.body.inside) == (0, 0)
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=depth(600, 100), deadline=None, derandomize=True)
 @given(words, messages)
 def test_spans_cover_every_match_and_split_nothing(term: str, body: str) -> None:
     spans = compile_tree(Term(term)).spans(body, "body")

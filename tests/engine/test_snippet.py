@@ -11,6 +11,7 @@ from engine.query.tree import Or, Term
 from engine.snippet import Snippet, slice_text, snippet
 from engine.text import display
 from engine.urls import shorten_urls
+from tests.depth import depth
 
 PIECES = st.sampled_from(
     [
@@ -47,7 +48,7 @@ def _borders(text: str) -> list[int]:
     return borders
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=depth(400, 66), deadline=None, derandomize=True)
 @given(TEXTS, st.integers(1, 120))
 def test_a_snippet_is_a_part_of_the_displayed_text_with_balanced_marks(text: str, limit: int) -> None:
     shown = snippet(text, MATCHER.spans(text, "body"), limit, url_chars=None)
@@ -61,7 +62,7 @@ def test_a_snippet_is_a_part_of_the_displayed_text_with_balanced_marks(text: str
         assert any(part in whole and len(part) <= limit for part in _possible(shown))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=depth(300, 60), deadline=None, derandomize=True)
 @given(TEXTS, st.integers(40, 120))
 def test_a_snippet_is_cut_within_no_grapheme(text: str, limit: int) -> None:
     shown = snippet(text, MATCHER.spans(text, "body"), limit, url_chars=None)
@@ -72,7 +73,7 @@ def test_a_snippet_is_cut_within_no_grapheme(text: str, limit: int) -> None:
     )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=depth(300, 60), deadline=None, derandomize=True)
 @given(TEXTS, st.integers(40, 120))
 def test_a_snippet_shows_a_match_whenever_there_is_one(text: str, limit: int) -> None:
     spans = MATCHER.spans(text, "body")
@@ -80,7 +81,7 @@ def test_a_snippet_shows_a_match_whenever_there_is_one(text: str, limit: int) ->
     assert ("⟦" in snippet(text, spans, limit).text) == visible
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=depth(300, 60), deadline=None, derandomize=True)
 @given(TEXTS, st.integers(10, 80))
 def test_shortened_urls_keep_every_match(text: str, most: int) -> None:
     spans = MATCHER.spans(text, "body")
@@ -89,7 +90,7 @@ def test_shortened_urls_keep_every_match(text: str, most: int) -> None:
     assert len(short) <= len(text)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=depth(400, 66), deadline=None, derandomize=True)
 @given(TEXTS, st.integers(1, 60))
 def test_slices_give_every_character_once_and_split_no_grapheme(text: str, most: int) -> None:
     slices, ends = [], []
@@ -109,7 +110,7 @@ def test_a_slice_past_the_end_is_empty_and_the_last() -> None:
     assert slice_text("abc", 99, 10) == ("", None)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=depth(400, 66), deadline=None, derandomize=True)
 @given(
     st.text(st.sampled_from("a가각ᄀ\u1161\u11a8🇩🇪👩\u200d\u0301क\u094dष\r\n\x00\u0600กำ"), max_size=40),
     st.data(),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.align import aligned_fold, segments
 from engine.graphemes import graphemes
 from engine.text import display, fold, is_word_char, one_line, word_count
+from tests.depth import depth
 
 ALL_CHARACTERS = [char for char in map(chr, range(0x110000)) if unicodedata.category(char) not in ("Cn", "Co")]
 
@@ -66,13 +67,13 @@ def test_every_latin_or_greek_letter_with_a_mark_folds_to_one_without() -> None:
     assert unfolded == []
 
 
-@settings(max_examples=800, deadline=None, derandomize=True)
+@settings(max_examples=depth(800, 133), deadline=None, derandomize=True)
 @given(texts)
 def test_fold_is_idempotent(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=depth(500, 83), deadline=None, derandomize=True)
 @given(texts)
 def test_fold_does_not_tell_normal_forms_apart(text: str) -> None:
     assert fold(unicodedata.normalize("NFC", text)) == fold(unicodedata.normalize("NFD", text))
@@ -94,7 +95,7 @@ def test_any_character_folds_in_segments_as_behind_any_other(before: str) -> Non
     assert wrong == []
 
 
-@settings(max_examples=800, deadline=None, derandomize=True)
+@settings(max_examples=depth(800, 133), deadline=None, derandomize=True)
 @given(texts)
 def test_folds_of_segments_are_the_fold_of_the_text(text: str) -> None:
     pieces = segments(text)
@@ -102,7 +103,7 @@ def test_folds_of_segments_are_the_fold_of_the_text(text: str) -> None:
     assert "".join(map(fold, pieces)) == fold(text)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=depth(200, 60), deadline=None, derandomize=True)
 @given(texts.filter(bool), st.integers(1, 400), st.data())
 def test_a_folded_place_leads_back_to_the_segment_it_came_from(text: str, times: int, data: st.DataObject) -> None:
     text *= times
@@ -191,13 +192,13 @@ def test_display_keeps_or_drops_every_character_by_its_nature() -> None:
             assert shown == char or char in "\u115f\u1160\u3164\uffa0"
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=depth(500, 83), deadline=None, derandomize=True)
 @given(texts)
 def test_display_of_graphemes_is_display_of_the_text(text: str) -> None:
     assert "".join(map(display, graphemes(text))) == display(text)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=depth(500, 83), deadline=None, derandomize=True)
 @given(texts)
 def test_displayed_text_can_be_sent_and_forges_no_mark(text: str) -> None:
     shown = display(text)
@@ -209,7 +210,7 @@ def test_one_line_shows_each_newline_once() -> None:
     assert one_line("a\nb\r\nc\rd\n\ne") == "a ⏎ b ⏎ c ⏎ d ⏎  ⏎ e"
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=depth(500, 83), deadline=None, derandomize=True)
 @given(st.text(st.sampled_from("ab \n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029⟦"), max_size=20))
 def test_one_line_is_one_line_to_every_reader(text: str) -> None:
     assert len((one_line(text) + ".").splitlines()) == 1

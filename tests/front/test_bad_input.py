@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from handler.tools.parameters import Type
 from handler.tools.table import TOOLS
+from tests.depth import depth
 from tests.front.corpora import app_over, table_settings
 from tests.front.told import ERAS, Told, ask
 from tests.handler.running import exchange, running
@@ -212,7 +213,7 @@ _JSON = st.recursive(
 _NAMES = st.sampled_from(sorted({p.name for tool in TOOLS.values() for p in tool.parameters}))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=depth(150, 60), deadline=None, derandomize=True)
 @given(tool=st.sampled_from(sorted(TOOLS)), arguments=st.dictionaries(_NAMES | st.text(max_size=8), _JSON, max_size=4))
 def test_any_json_at_all_is_answered_or_refused_clearly(port: int, tool: str, arguments: dict[str, Any]) -> None:
     params = {"name": tool, "arguments": arguments}

@@ -20,6 +20,7 @@ from engine.requests import (
 from handler.arguments import parse_arguments
 from handler.tools.parameters import FIELDS, Type
 from handler.tools.table import TOOLS
+from tests.depth import depth
 
 LIMITS = Limits()
 ALL_TOOLS = "count_messages, search_messages, unseen_messages, open_thread, export_messages"
@@ -267,7 +268,7 @@ _ANY_JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=depth(300, 60), deadline=None, derandomize=True)
 @given(st.sampled_from(list(TOOLS)), st.data())
 def test_any_arguments_give_a_request_or_an_error_under_2_kib(tool: str, data: st.DataObject) -> None:
     names = [p.name for p in TOOLS[tool].parameters]

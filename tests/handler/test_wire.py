@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.wire import HALF_PAIR, compact, mend_surrogates, recode, whole_characters
+from tests.depth import depth
 
 _WHOLE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 _JSON = st.recursive(
@@ -16,7 +17,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=depth(200, 60), deadline=None, derandomize=True)
 @given(_JSON)
 def test_recoding_an_escaped_body_says_the_same_in_fewer_bytes(value: Any) -> None:
     escaped = json.dumps(value, separators=(",", ":")).encode()
@@ -39,7 +40,7 @@ def test_a_lone_surrogate_leaves_as_a_replacement_character() -> None:
     assert whole_characters("ж\udfff") == "ж\ufffd"
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=depth(200, 60), deadline=None, derandomize=True)
 @given(st.lists(st.characters() | st.sampled_from(["\ud83d", "\udc00", "\\", "\\ud800", "🎉"]), max_size=30))
 def test_mending_marks_every_half_and_nothing_else(pieces: list[str]) -> None:
     body = json.dumps("".join(pieces)).encode()

@@ -26,6 +26,7 @@ from engine.sources.roles import RoleRules
 from engine.sources.slack import SlackExport
 from engine.text import fold, is_word_char
 from engine.view import View
+from tests.depth import depth
 from tests.engine.index.corpora import built, folded_texts, random_messages, random_term, random_tree
 
 _TERMS = 160
@@ -61,7 +62,7 @@ def counted(term: Term, topic: str, body: str) -> int:
     )
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(depth(24, 5)))
 def test_index_and_scan_agree_on_random_corpora_of_mixed_scripts(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     messages = random_messages(seed)

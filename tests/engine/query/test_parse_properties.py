@@ -10,6 +10,7 @@ from engine.errors import MAX_ERROR_BYTES, BadInput
 from engine.limits import QueryLimits
 from engine.query.parse import Parsed, parse
 from engine.query.tree import And, Not, Or, Part, Term, Tree, all_of, any_of, positive_terms, terms
+from tests.depth import depth
 
 LIMITS = QueryLimits()
 WIDE = QueryLimits(chars=10**6, terms=10**6, levels=100)
@@ -80,14 +81,14 @@ def _read(text: str) -> Parsed | BadInput:
         return error
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=depth(300, 60), deadline=None, derandomize=True)
 @given(TREES)
 def test_every_tree_reads_back_from_what_it_prints(tree: Tree) -> None:
     parsed = parse(str(tree), WIDE)
     assert (parsed.tree, parsed.literal) == (tree, False)
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=depth(600, 100), deadline=None, derandomize=True)
 @given(TEXTS | BROKEN_TEXTS)
 @example('"' * 4_096)
 @example("(" * 2_048 + ")" * 2_048)
@@ -111,7 +112,7 @@ def test_any_text_is_read_or_refused_with_a_position(text: str) -> None:
             assert any(note.startswith("searched literally: ") for note in notes) == literal
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=depth(300, 60), deadline=None, derandomize=True)
 @given(TEXTS)
 def test_a_literal_query_is_its_pieces_and_an_unreadable_one_holds_an_operator(text: str) -> None:
     match _read(text):
@@ -146,7 +147,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=depth(200, 60), deadline=None, derandomize=True)
 @given(EXPRESSIONS)
 def test_operators_bind_as_those_of_an_independent_language_do(query: str) -> None:
     tree = parse(query, LIMITS).tree

@@ -2,6 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.query.tokens import Kind, Token, tokens
+from tests.depth import depth
 
 PIECES = st.sampled_from(
     [
@@ -42,7 +43,7 @@ def test_a_broken_piece_does_not_hide_the_operators_after_it() -> None:
     assert kinds == [Kind.BROKEN, Kind.OR, Kind.WORD]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=depth(300, 60), deadline=None, derandomize=True)
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_tokens_follow_one_another_and_leave_out_only_blanks(text: str) -> None:
     at = 0

@@ -114,9 +114,7 @@ def test_broken_encrypted_and_oddly_packed_members_are_named(tmp_path: Path) -> 
     directory = content.index(b"PK\x01\x02")
     location.write_bytes(content[: directory + 8] + b"\x01" + content[directory + 9 :])
     assert _why(location, "stored") == "encrypted"
-    assert (
-        _why(_zip(tmp_path / "b.zip", {"x": b"1"}, zipfile.ZIP_BZIP2), "x") == "packed with an unusual method"
-    )
+    assert _why(_zip(tmp_path / "b.zip", {"x": b"1"}, zipfile.ZIP_BZIP2), "x") == "packed with an unusual method"
 
 
 def test_of_two_members_with_one_name_the_last_is_read(tmp_path: Path) -> None:
@@ -125,9 +123,7 @@ def test_of_two_members_with_one_name_the_last_is_read(tmp_path: Path) -> None:
     directory = content.index(b"PK\x01\x02")
     second = content.index(b"PK\x03\x04", 4)
     location.write_bytes(
-        content[:second]
-        + content[second:directory].replace(b"b", b"a")
-        + content[directory:].replace(b"b", b"a")
+        content[:second] + content[second:directory].replace(b"b", b"a") + content[directory:].replace(b"b", b"a")
     )
     with open_archive(location) as opened:
         assert opened.read("a") == b"2"
@@ -137,9 +133,7 @@ def test_of_two_members_with_one_name_the_last_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"), [(None, "is not there"), (b"no zip", "is neither a folder nor a whole")]
 )
-def test_what_is_no_archive_is_refused_by_its_name_alone(
-    tmp_path: Path, content: bytes | None, reason: str
-) -> None:
+def test_what_is_no_archive_is_refused_by_its_name_alone(tmp_path: Path, content: bytes | None, reason: str) -> None:
     location = tmp_path / "e.zip"
     if content is not None:
         location.write_bytes(content)
@@ -171,9 +165,7 @@ def test_digest_changes_with_any_name_or_content_and_with_nothing_else(tmp_path:
     members = {"a": b"one", "b": b"two"}
     for make in (_zip, _folder):
         digests = []
-        for number, each in enumerate(
-            (members, {"b": b"two", "a": b"one"}, {"a": b"one", "b": b"twO"}, {"a": b"one"})
-        ):
+        for number, each in enumerate((members, {"b": b"two", "a": b"one"}, {"a": b"one", "b": b"twO"}, {"a": b"one"})):
             with open_archive(make(tmp_path / f"{make.__name__}{number}", each)) as archive:
                 digests.append(archive.digest())
         assert digests[0] == digests[1]
@@ -214,9 +206,7 @@ def test_a_file_that_vanishes_is_unreadable_and_still_has_a_digest(tmp_path: Pat
     ],
 )
 def test_the_wrapping_folder_is_where_the_markers_or_all_records_lie(names: list[str], expected: str) -> None:
-    found = wrapping_folder(
-        names, frozenset({"channels.json", "users.json"}), lambda name: name.endswith(".day")
-    )
+    found = wrapping_folder(names, frozenset({"channels.json", "users.json"}), lambda name: name.endswith(".day"))
     assert found == expected
 
 

@@ -71,9 +71,7 @@ def test_zip_folder_and_wrapped_export_give_the_same_messages(tmp_path: Path) ->
     for location in (tmp_path / "w.zip", tmp_path / "w"):
         messages, report = _read(_write(location, wrapped))
         assert messages == plain
-        assert report.problems == [
-            Problem("My export/", "the whole export lies in this folder; read from inside it")
-        ]
+        assert report.problems == [Problem("My export/", "the whole export lies in this folder; read from inside it")]
 
 
 def test_conversations_are_found_in_every_list_by_name_and_by_id(tmp_path: Path) -> None:
@@ -84,9 +82,7 @@ def test_conversations_are_found_in_every_list_by_name_and_by_id(tmp_path: Path)
         "mpims.json": [{"id": "G2", "name": "mpdm-ann--bo-1", "members": ["U1", "U2"]}],
         "dms.json": [{"id": "D1", "members": ["U1", "U2", 7, None]}, {"id": "D2"}],
         "users.json": [{"id": "U1", "profile": {"display_name": "Ann"}}, {"id": "U2", "real_name": "Bo"}],
-        **{
-            f"{folder}/2016-09-20.json": day for folder in ("general", "secret", "mpdm-ann--bo-1", "D1", "D2")
-        },
+        **{f"{folder}/2016-09-20.json": day for folder in ("general", "secret", "mpdm-ann--bo-1", "D1", "D2")},
         "left-over/2016-09-20.json": day,
         "пример/2016-09-20.json": day,
     }
@@ -239,9 +235,7 @@ def test_an_export_without_messages_is_empty_not_broken(tmp_path: Path) -> None:
 def test_what_is_no_export_is_refused_with_a_way_out(tmp_path: Path) -> None:
     locations = [
         tmp_path / "nowhere",
-        _write(
-            tmp_path / "e.zip", {"a.txt": b"", "deep/er/2016-09-20.json": [], "x/y/z/2016-09-20.json": []}
-        ),
+        _write(tmp_path / "e.zip", {"a.txt": b"", "deep/er/2016-09-20.json": [], "x/y/z/2016-09-20.json": []}),
         _write(tmp_path / "f", {"2016-09-20.json": []}),
     ]
     for location in locations:

@@ -74,13 +74,9 @@ def test_no_token_and_no_address_of_a_user_comes_through(
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: f"{case['query']} {case['filters']}")
-def test_a_counted_case_is_met_exactly(
-    case: dict[str, Any], searchable: list[tuple[SourceMessage, str]]
-) -> None:
+def test_a_counted_case_is_met_exactly(case: dict[str, Any], searchable: list[tuple[SourceMessage, str]]) -> None:
     wanted = _either(_pieces(case["query"]))
-    found = [
-        message for message, text in searchable if _passes(message, case["filters"]) and wanted.holds(text)
-    ]
+    found = [message for message, text in searchable if _passes(message, case["filters"]) and wanted.holds(text)]
     stamps = sorted(message.native_id for message in found)
     assert {
         "query": case["query"],

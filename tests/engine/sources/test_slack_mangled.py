@@ -15,6 +15,7 @@ from engine.sources.slack import SlackExport
 from engine.sources.slack_message import BadRecord, Conversation, Skipped, current_version, message_of
 from engine.sources.slack_people import People
 from engine.sources.slack_text import Naming
+from tests.depth import depth
 
 _FIXTURE = Path(__file__).parents[2] / "fixtures" / "slack-export-fabric.zip"
 
@@ -44,12 +45,8 @@ _MODERN: dict[str, Any] = {
     "comment": {"user": "U1", "comment": "c"},
     "reactions": [{"name": "+1", "count": 1, "users": ["U1"]}],
     "files": [{"name": "a", "title": "b", "filetype": "png", "size": 1, "initial_comment": {"comment": "d"}}],
-    "blocks": [
-        {"type": "rich_text", "elements": [{"type": "rich_text_list", "elements": [{"type": "text"}]}]}
-    ],
-    "attachments": [
-        {"text": "t", "fields": [{"title": "x", "value": "y"}], "message_blocks": [{"message": {}}]}
-    ],
+    "blocks": [{"type": "rich_text", "elements": [{"type": "rich_text_list", "elements": [{"type": "text"}]}]}],
+    "attachments": [{"text": "t", "fields": [{"title": "x", "value": "y"}], "message_blocks": [{"message": {}}]}],
     "message": {"ts": "1600000000.000100", "text": "inner"},
 }
 _RECORDS = [*_real_records(), _MODERN]
@@ -70,8 +67,7 @@ _TEXTS = st.text(max_size=12) | st.sampled_from(
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | _TEXTS,
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(sorted(_MODERN)) | _TEXTS, inner, max_size=3)
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(_MODERN)) | _TEXTS, inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -97,14 +93,12 @@ def _mangled(draw: st.DrawFn) -> dict[str, Any]:
     return record
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=depth(600, 100), deadline=None, derandomize=True)
 @given(_mangled())
 def test_no_shape_of_a_record_raises_and_what_comes_out_can_be_stored(record: dict[str, Any]) -> None:
     people = People(RoleRules({"client": RoleRule(conversation=("general",))}))
     naming = Naming(people.name_of, lambda channel_id: channel_id)
-    made = message_of(
-        current_version(record), Conversation("C1", "general"), people, naming, "https://x.slack.com"
-    )
+    made = message_of(current_version(record), Conversation("C1", "general"), people, naming, "https://x.slack.com")
     assert isinstance(made, SourceMessage | Skipped | BadRecord)
     if isinstance(made, SourceMessage):
         texts = (made.body, made.author, made.author_id, made.link, made.attributes, made.thread_native_id)

@@ -239,9 +239,7 @@ def test_kinds_follow_subtypes_files_and_authors(record: dict[str, Any], expecte
         ({"subtype": "file_share"}, ("unknown", "unknown", "unknown")),
     ],
 )
-def test_authors_are_named_and_have_their_role(
-    record: dict[str, Any], expected: tuple[str, str, str]
-) -> None:
+def test_authors_are_named_and_have_their_role(record: dict[str, Any], expected: tuple[str, str, str]) -> None:
     made = _message(record)
     assert (made.author_id, made.author, made.from_role) == expected
 
@@ -285,9 +283,7 @@ def test_users_without_an_id_are_not_taken_in(user: object) -> None:
         (Conversation("general", "general", is_listed=False), {}, None),
     ],
 )
-def test_links_need_the_conversations_own_id(
-    place: Conversation, record: dict[str, Any], expected: str | None
-) -> None:
+def test_links_need_the_conversations_own_id(place: Conversation, record: dict[str, Any], expected: str | None) -> None:
     made = _made(record, place, "https://x.slack.com")
     assert isinstance(made, SourceMessage)
     assert made.link == expected

@@ -91,11 +91,7 @@ def test_markup_becomes_what_its_readers_see(raw: str, expected: str) -> None:
             "b",
         ),
         (
-            {
-                "attachments": [
-                    {"message_blocks": [{"message": {"blocks": [{"type": "markdown", "text": "quoted"}]}}]}
-                ]
-            },
+            {"attachments": [{"message_blocks": [{"message": {"blocks": [{"type": "markdown", "text": "quoted"}]}}]}]},
             "quoted",
         ),
         (

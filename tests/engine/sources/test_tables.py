@@ -20,6 +20,7 @@ from engine.model import Problem, SourceMessage, SourceReport
 from engine.sources.roles import RoleRule
 from engine.sources.table_times import instant_of
 from engine.sources.tables import FIELDS, TableSource
+from tests.depth import depth
 
 FORMATS = ("jsonl", "csv", "parquet")
 NEW_YEAR = 1_483_228_800_000_000
@@ -480,7 +481,7 @@ def test_absurd_times_are_refused(text: str, why: str) -> None:
 
 
 @given(st.integers(100_000_000_000_000, 4_102_444_799_999_999))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=depth(200, 60), deadline=None, derandomize=True)
 def test_a_time_is_the_same_in_every_unit_and_form(instant: int) -> None:
     whole = instant - instant % 1_000_000
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)

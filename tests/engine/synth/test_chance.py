@@ -36,9 +36,7 @@ def test_even_the_rarest_word_has_a_place() -> None:
 def test_shares_are_whole_and_add_up(total: int, weights: list[int]) -> None:
     parts = shares(total, weights)
     assert sum(parts) == total
-    assert all(
-        abs(part - total * weight / sum(weights)) <= 1 for part, weight in zip(parts, weights, strict=True)
-    )
+    assert all(abs(part - total * weight / sum(weights)) <= 1 for part, weight in zip(parts, weights, strict=True))
 
 
 def test_shares_follow_weights() -> None:

@@ -9,11 +9,7 @@ def test_about_sixty_conversations_of_every_sort() -> None:
     place = workspace()
     assert len(place.conversations) == 61
     assert {c.sort for c in place.conversations} == {"channel", "group", "mpim", "dm"}
-    assert (
-        len({c.folder for c in place.conversations})
-        == len({c.conversation_id for c in place.conversations})
-        == 61
-    )
+    assert len({c.folder for c in place.conversations}) == len({c.conversation_id for c in place.conversations}) == 61
 
 
 def test_every_member_but_guests_and_some_bots_is_listed() -> None:
@@ -34,6 +30,4 @@ def test_roles_follow_from_addresses() -> None:
 def test_no_name_or_room_holds_the_words_the_stories_count() -> None:
     place = workspace()
     names = [p.author for p in place.people] + [c.name for c in place.conversations]
-    assert not [
-        n for n in names if "openai" in n.lower() or "client" in n.lower() or "deployment" in n.lower()
-    ]
+    assert not [n for n in names if "openai" in n.lower() or "client" in n.lower() or "deployment" in n.lower()]

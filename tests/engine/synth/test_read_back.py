@@ -25,9 +25,7 @@ def test_the_export_reads_as_what_was_generated(written: Written) -> None:
 
 
 def test_the_export_holds_the_counts_of_the_answer_key(written: Written) -> None:
-    messages = [
-        m for m in _source(written).messages(SourceReport()) if m.kind not in ("activity", "tombstone")
-    ]
+    messages = [m for m in _source(written).messages(SourceReport()) if m.kind not in ("activity", "tombstone")]
     about = [m for m in messages if "openai" in fold(m.body)]
     key = written.key
     asked = [m for m in about if m.from_role == "client"]

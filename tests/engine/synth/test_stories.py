@@ -91,9 +91,7 @@ def test_doubts_do_not_repeat_the_questions_words(written: Written) -> None:
     story = written.key.story("openai_doubts")
     doubts = [_said(r) for room, r in written.records() if f"{room}:{r['ts']}" in story.message_ids]
     assert len(doubts) == story.counts["doubts"] == sum(len(texts) for texts in DOUBTS.values()) == 29
-    assert {theme: story.counts[f"theme_{theme}"] for theme in DOUBTS} == {
-        t: len(x) for t, x in DOUBTS.items()
-    }
+    assert {theme: story.counts[f"theme_{theme}"] for theme in DOUBTS} == {t: len(x) for t, x in DOUBTS.items()}
     for text in doubts:
         assert "openai" in text
         assert not [word for word in ("concern", "worr", "client", "have about") if word in text]
@@ -101,9 +99,7 @@ def test_doubts_do_not_repeat_the_questions_words(written: Written) -> None:
 
 def test_every_doubt_is_found_by_words_of_the_writers(written: Written) -> None:
     story = written.key.story("openai_doubts")
-    alternatives = (
-        str(story.calls[-1].arguments["query"]).removeprefix("OpenAI (").removesuffix(")").split(" OR ")
-    )
+    alternatives = str(story.calls[-1].arguments["query"]).removeprefix("OpenAI (").removesuffix(")").split(" OR ")
     words = [fold(word.strip('"')) for word in alternatives]
     asked = {f"{room}:{r['ts']}": _said(r) for room, r in written.records()}
     matches = _matches(written, story)
