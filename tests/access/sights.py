@@ -228,6 +228,8 @@ def plan_of(chance: random.Random, messages: Sequence[SourceMessage]) -> _Plan:
             CountRequest(_criteria(chance, ids), compare=tuple(chance.sample(_QUERIES, chance.choice((0, 2))))),
             CountRequest(criteria, by=tuple(chance.sample(_BY, chance.choice((1, 2))))),
             search,
+            # What scores is as sensitive as anything to what is counted where it should not be.
+            SearchRequest(Criteria(query=chance.choice(_QUERIES[:4])), limit=4, fields=_FIELDS),
             UnseenRequest(replace(search, limit=3)),
             ThreadRequest(
                 tuple(chance.sample(ids, chance.choice((1, 1, 2)))),

@@ -100,7 +100,9 @@ def use(function: Function, tool: str, arguments: dict[str, Any]) -> dict[str, A
 def test_the_mcp_function_is_allowed_what_it_calls(deployment: Deployment) -> None:
     environment = {**deployment.environment("McpFunction"), "HAYFORK_AUTH_MODES": "iam,api_key"}
     key, credential = mint_key("test", 0)
-    table = DynamoKeys(deployment.template.names["KeysTable"], AwsSettings(endpoint_url=deployment.aws.dynamodb_endpoint))
+    table = DynamoKeys(
+        deployment.template.names["KeysTable"], AwsSettings(endpoint_url=deployment.aws.dynamodb_endpoint)
+    )
     assert table.add(key)
     with deployment.run("McpFunction", environment=environment, preload=RECORD) as function:
         by_key = event_of("http-api", headers={"x-api-key": credential})
