@@ -67,7 +67,8 @@ def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimensi
         size = len(manifest.conversations)
         return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int32), view.once(_conversation))
     if name == "thread":
-        return Dimension(name, manifest.threads, lambda rows: narrow.thread[rows].astype(np.int64), _thread(view))
+        places = np.argsort(view.thread_order)
+        return Dimension(name, manifest.threads, lambda rows: places[narrow.thread[rows]], _thread(view))
     return _of_values(name, view)
 
 
@@ -135,7 +136,7 @@ def _conversation(view: View) -> Callable[[int], str]:
 
 def _thread(view: View) -> Callable[[int], str]:
     def label(code: int) -> str:
-        row = int(np.searchsorted(view.narrow.thread, code))
+        row = int(np.searchsorted(view.narrow.thread, view.thread_order[code]))
         return view.corpus.messages([row])[0].thread_id
 
     return label

@@ -109,6 +109,18 @@ class View:
         return np.bincount(self.narrow.thread[self.searchable], minlength=self.corpus.manifest.threads)
 
     @cached_property
+    def thread_order(self) -> Rows:
+        """Thread ordinals by conversation and first message in sight: their own order knows of what is hidden."""
+        ordinals = np.arange(self.corpus.manifest.threads)
+        if self.sight.is_everything:
+            return ordinals
+        rows = np.flatnonzero(self.visible)
+        threads, first = np.unique(self.narrow.thread[rows], return_index=True)
+        rows = rows[first]
+        order = np.lexsort((threads, self.narrow.sent_at[rows], self.narrow.conversation[rows]))
+        return np.concatenate([threads[order], np.setdiff1d(ordinals, threads)]).astype(np.int64)
+
+    @cached_property
     def people(self) -> NDArray[np.int64]:
         """For each author ordinal, the ordinal of the person: one per author id, whatever the name."""
         persons: dict[str, int] = {}

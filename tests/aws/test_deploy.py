@@ -21,7 +21,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
+from handler.auth.api_key import mint_key
+from infra.aws import AwsSettings
 from infra.deploy.build_artifact import ROOT
+from infra.dynamodb_keys import DynamoKeys
 from tests.aws.conftest import FABRIC
 from tests.aws.sam import sam
 from tests.local_aws import ministack
@@ -84,7 +87,9 @@ class Stack:
         answer = self.client("lambda").invoke(FunctionName=self.outputs[output], Payload=json.dumps(event).encode())
         return "FunctionError" in answer, json.loads(answer["Payload"].read())
 
-    def post(self, tool: str, arguments: dict[str, Any], *, service: str, signed: bool = True) -> tuple[int, Any]:
+    def post(
+        self, tool: str, arguments: dict[str, Any], *, service: str, signed: bool = True, key: str = "", by: Credentials | None = None
+    ) -> tuple[int, Any]:
         """A tool call over HTTP, at the host that the stand-in serves the endpoint's host under."""
         port = urlsplit(self.endpoint).port
         kind = f"lambda-url.{REGION}" if service == "lambda" else "execute-api"
@@ -94,9 +99,10 @@ class Stack:
         params = {"name": tool, "arguments": arguments}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        headers |= {"x-api-key": key} if key else {}
         request = AWSRequest("POST", f"http://{host}/mcp", data=body, headers=headers)
         if signed:
-            SigV4Auth(Credentials(KEY, SECRET), service, REGION).add_auth(request)
+            SigV4Auth(by or Credentials(KEY, SECRET), service, REGION).add_auth(request)
         connection = HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             connection.request("POST", "/mcp", body, {**dict(request.headers.items()), "Host": host})
@@ -114,7 +120,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory, architecture: str) -> Iterat
     sam(home, "build", "--build-dir", str(built), "--parameter-overrides", overrides)
     with ministack(home, {"AUTH": "true"}) as endpoint:
         made = Stack(endpoint, home, built, architecture)
-        made.deploy(Endpoint="FunctionUrl", SourceOptions=ROLES)
+        # The stand-in tells a function behind a Function URL not who signed, so there a key says who asks.
+        made.deploy(Endpoint="FunctionUrl", AuthModes="api_key,iam", SourceOptions=ROLES)
         yield made
 
 
@@ -138,12 +145,19 @@ def test_the_schedule_fires_and_publishes_a_snapshot(stack: Stack) -> None:
     assert [key.rsplit("/", 1)[1] for key in manifests].count("manifest.json") == 1
 
 
-def test_the_function_url_answers_only_a_signed_request(stack: Stack) -> None:
+def test_the_function_url_answers_only_a_signed_request_with_a_key(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**stack.environment, "AWS_REGION": REGION}.items():
+        monkeypatch.setenv(name, value)
+    key, credential = mint_key("deployed", 0)
+    assert DynamoKeys(stack.outputs["KeysTableName"], AwsSettings(REGION, stack.endpoint)).add(key)
     question = ("search_messages", {"query": "docker", "limit": 1})
-    status, answer = stack.post(*question, service="lambda")
+    status, answer = stack.post(*question, service="lambda", key=credential)
     assert status == 200
     assert "found: 275 messages by 80 authors" in answer["result"]["content"][0]["text"]
-    assert stack.post(*question, service="lambda", signed=False)[0] == 403
+    assert stack.post(*question, service="lambda", signed=False, key=credential)[0] == 403
+    for wrong in ("", credential[:-3] + "AAA"):
+        status, answer = stack.post(*question, service="lambda", key=wrong)
+        assert (status, answer["error"]) == (401, "invalid_token")
 
 
 def test_another_program_is_answered_and_an_export_is_written(stack: Stack) -> None:
@@ -208,11 +222,21 @@ def test_a_function_without_its_right_to_export_cannot(stack: Stack) -> None:
 
 
 def test_the_stack_is_updated_to_an_http_api_and_answers_there(stack: Stack) -> None:
-    stack.deploy(Endpoint="HttpApi", SourceOptions=ROLES, RefreshState="DISABLED", CorpusName="updated")
+    stack.deploy(
+        Endpoint="HttpApi", AuthModes="api_key,iam", SourceOptions=ROLES, RefreshState="DISABLED", CorpusName="updated"
+    )
     for bucket in ("SourceBucketName", "CorpusBucketName"):
         stack.client("s3").delete_bucket_policy(Bucket=stack.outputs[bucket])
     assert ".execute-api." in stack.outputs["McpEndpoint"]
-    status, answer = stack.post("count_messages", {"query": "docker"}, service="execute-api")
+    iam = stack.client("iam")
+    iam.create_user(UserName="agent")
+    statement = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam.put_user_policy(UserName="agent", PolicyName="ask", PolicyDocument=policy)
+    given = iam.create_access_key(UserName="agent")["AccessKey"]
+    agent = Credentials(given["AccessKeyId"], given["SecretAccessKey"])
+    question = ("count_messages", {"query": "docker"})
+    status, answer = stack.post(*question, service="execute-api", by=agent)
     assert (status, "found: 275 messages" in json.dumps(answer)) == (200, True), answer
     schedule = stack.client("scheduler").get_schedule(Name=stack.resource("RefreshSchedule").rsplit("/", 1)[-1])
     assert schedule["State"] == "DISABLED"
