@@ -88,7 +88,14 @@ class Stack:
         return "FunctionError" in answer, json.loads(answer["Payload"].read())
 
     def post(
-        self, tool: str, arguments: dict[str, Any], *, service: str, signed: bool = True, key: str = "", by: Credentials | None = None
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        service: str,
+        signed: bool = True,
+        key: str = "",
+        by: Credentials | None = None,
     ) -> tuple[int, Any]:
         """A tool call over HTTP, at the host that the stand-in serves the endpoint's host under."""
         port = urlsplit(self.endpoint).port
@@ -145,7 +152,9 @@ def test_the_schedule_fires_and_publishes_a_snapshot(stack: Stack) -> None:
     assert [key.rsplit("/", 1)[1] for key in manifests].count("manifest.json") == 1
 
 
-def test_the_function_url_answers_only_a_signed_request_with_a_key(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_function_url_answers_only_a_signed_request_with_a_key(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {**stack.environment, "AWS_REGION": REGION}.items():
         monkeypatch.setenv(name, value)
     key, credential = mint_key("deployed", 0)

@@ -83,7 +83,6 @@ def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> 
         {"AttributeName": dynamodb_lock.EXPIRY, "Enabled": True},
     )
 
-
     # What was revoked stays, for whoever looks after it.
     assert keys("KeysTable") == ([(dynamodb_keys.PARTITION_KEY, "HASH")], {dynamodb_keys.PARTITION_KEY: "S"}, None)
 
