@@ -85,7 +85,7 @@ soak: setup
 
 # The random tests at their full depth: 20,000 queries, 2,000 policies, and so on. Takes long.
 deep: setup aws-tools conformance
-	DEEP=1 $(BIN)/python -m pytest -q -n auto
+	DEEP=1 $(BIN)/python -m pytest -q -n auto -m "not soak"
 
 # Branch coverage of the engine.
 coverage: setup

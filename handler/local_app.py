@@ -148,8 +148,9 @@ class LocalApp:
         if failure is not None:
             raise failure
         if started.export.state == "running" and parts.later is not None:
-            started.cancel()
+            # Handed over first: if that fails, the thread here goes on.
             parts.later(started.export.export_id)
+            started.cancel()
         return started.answer()
 
 

@@ -55,7 +55,8 @@ class Aws:
 
     def s3(self) -> "S3Client":
         """A new S3 client, which signs as S3 wants it today."""
-        style = "path" if self.settings.endpoint_url else "auto"
+        # A link signed for the global host of a new bucket elsewhere is redirected, and its signature then fails.
+        style = "path" if self.settings.endpoint_url else "virtual"
         client: S3Client = self._client(
             "s3", self.settings.attempts, signature_version="s3v4", s3={"addressing_style": style}
         )

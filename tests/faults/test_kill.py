@@ -18,6 +18,8 @@ from infra.layout import EXPORT_RECORDS, export_name
 from tests.faults.bench import CALLER, Corpus, Deployment, Scene, asking, folder_stores, plain, plant_snapshots
 from tests.faults.kill_worker import KILLED
 
+pytestmark = pytest.mark.deep
+
 ROOT = Path(__file__).parents[2]
 
 

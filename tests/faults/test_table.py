@@ -32,6 +32,8 @@ from tests.faults.bench import (
 from tests.faults.proxy import Proxy
 from tests.faults.table import Row, as_markdown, rows
 
+pytestmark = pytest.mark.deep
+
 ROWS = list(rows())
 IN_TIME_SECONDS = 12.0
 """Adapters wait a fifth as long here as in a deployment, whose callers hear within 30 s; a busy machine needs more."""

@@ -20,6 +20,8 @@ from handler.bench.report import grids
 from handler.bench.run import RATIOS, Asked, compared, run
 from handler.cli import main
 
+pytestmark = pytest.mark.deep
+
 MESSAGES = 1_000
 SYSTEMS = ["hayfork", "scan", "sqlite_fts5", "tantivy"]
 
