@@ -139,7 +139,7 @@ def _read(path: Path, *, required: bool) -> dict[str, Any] | None:
             ) from None
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput("no_config", f"cannot read {quoted(path.name)}", detail=repr(error)) from None
+        raise BadInput("no_config", f"cannot read {quoted(path.name)}", detail=type(error).__name__) from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput("bad_config", f"{quoted(path.name)} is not TOML: {error}", next_step="mend that line") from None
 

@@ -26,7 +26,7 @@ __all__ = ["BoundQuery", "Condition", "bind"]
 
 _STANDARD = {
     "from_role": ("client", "teammate", "bot", UNKNOWN_ROLE),
-    "to_role": (),
+    "to_role": ("client", "teammate", "bot", UNKNOWN_ROLE),
     "kind": ("message", "bot", "file", ACTIVITY),
     "status": (),
 }

@@ -60,6 +60,8 @@ def bodies(view: View, query: BoundQuery) -> list[str]:
         ({"from_role": ("bot",)}, []),
         ({"to_role": ("Vendor",)}, ["three", "two"]),
         ({"to_role": ("*",)}, ["three"]),
+        # A broadcast matches every value, also one that no other message is addressed to.
+        ({"to_role": ("client",)}, ["three"]),
         ({"status": ("open",)}, ["one"]),
         ({"kind": ("poll",)}, ["four words are here"]),
         ({"kind": ("activity", "poll")}, ["five", "four words are here"]),

@@ -163,6 +163,14 @@ def test_what_is_not_toml_is_told_with_its_line(tmp_path: Path) -> None:
     )
 
 
+def test_an_unreadable_file_tells_nothing_of_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "hayfork.toml"
+    path.write_bytes(b"# secret = hunter2 \xff")
+    with pytest.raises(BadInput) as caught:
+        load_settings(path)
+    assert (caught.value.code, caught.value.detail) == ("no_config", "UnicodeDecodeError")
+
+
 def test_a_named_file_must_exist_and_be_readable(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         load_settings(Path("missing.toml"))
