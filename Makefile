@@ -11,10 +11,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml requirements.lock
+# What runs Hayfork; a newcomer's first look waits for no development package.
+$(VENV)/.installed: pyproject.toml requirements.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[cli]'
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[cli]' --group dev
+	$(BIN)/python -m pip install --quiet -c requirements.lock --group dev
 	@touch $@
 
 # MiniStack and the SAM CLI do not resolve beside our packages or each other, so each has an environment of its own.
@@ -95,7 +100,7 @@ check: lint types imports pytest
 
 test: check
 
-demo: setup
+demo: $(VENV)/.installed
 	$(BIN)/hayfork demo
 
 # Side by side with SQLite FTS5 and tantivy. BENCH="--messages 10000000" for the largest, which takes an hour.
@@ -105,7 +110,7 @@ bench: setup
 	$(BIN)/hayfork bench $(BENCH)
 	$(BIN)/hayfork bench --ranking
 
-serve: setup
+serve: $(VENV)/.installed
 	$(BIN)/hayfork demo --keep
 
 clean:
