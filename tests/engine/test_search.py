@@ -1,4 +1,7 @@
-"""`search_messages` and `unseen_messages`: what a page holds, and that its counts add up over a whole session."""
+"""`search_messages` and `unseen_messages`: what a page holds, and that its counts add up over a whole session.
+
+One file, since search and unseen share sessions, pages and their counts.
+"""
 
 import random
 import sqlite3

@@ -2,6 +2,8 @@
 
 The application is a small one that answers with objects of the contract's forms, so that words, looks and
 codes are tested alone; what the engine answers is tested through the wired application.
+
+One file, since all commands are tried over the same small corpus.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Tables as a source: every format gives the same messages, and what is broken is named and counted."""
+"""Tables as a source: every format gives the same messages, and what is broken is named and counted.
+
+One file, since every test speaks of the same reader and its few builders.
+"""
 
 import csv
 import gzip
