@@ -83,7 +83,7 @@ def refresh(
     newest = max(store.snapshots(), default=expected) if pinned else expected
     if newest is not None and not force and _unchanged(store, newest, digests):
         return {"snapshot": newest, "published": False, "why": "no source changed", **_pin(expected, pinned=pinned)}
-    snapshot_id = f"{to_datetime(build.now):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    snapshot_id = f"{to_datetime(build.now):%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
     with failures_told(_MORE_ROOM), tempfile.TemporaryDirectory(prefix="refresh-", dir=scratch(build.work)) as work:
         folder = Path(work) / snapshot_id
         folder.mkdir()
@@ -189,7 +189,7 @@ class _Unpublished:
 def sweep(store: SnapshotStore, retention: Retention, now: int) -> list[str]:
     """Delete old snapshots, and say which."""
     current = store.current()
-    oldest_in_grace = f"{to_datetime(now - retention.grace_seconds * 1_000_000):%Y%m%dT%H%M%SZ}"
+    oldest_in_grace = f"{to_datetime(now - retention.grace_seconds * 1_000_000):%Y%m%dT%H%M%S.%fZ}"
     removed = []
     snapshots = store.snapshots()
     for snapshot_id in snapshots[: max(0, len(snapshots) - retention.keep)]:

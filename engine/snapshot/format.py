@@ -66,17 +66,17 @@ SCRIPTS = (
 )
 """Writing systems an agent should know are there; bit n of the narrow column `scripts` is set where the n-th occurs."""
 
-_SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+_SNAPSHOT_ID = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{8}")
 
 
 def check_snapshot_id(snapshot_id: str) -> str:
-    """The id itself when it has the form `20261201T001500Z-1a2b3c4d`: nothing else becomes part of a location.
+    """The id itself when it has the form `20261201T001500.000000Z-1a2b3c4d`: nothing else becomes part of a location.
 
     Raises:
         BadInput: `bad_snapshot_id`.
     """
     if not _SNAPSHOT_ID.fullmatch(snapshot_id):
-        raise BadInput("bad_snapshot_id", "a snapshot id looks like 20261201T001500Z-1a2b3c4d")
+        raise BadInput("bad_snapshot_id", "a snapshot id looks like 20261201T001500.000000Z-1a2b3c4d")
     return snapshot_id
 
 

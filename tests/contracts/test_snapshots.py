@@ -16,11 +16,11 @@ from engine.ports import SnapshotStore
 from tests.contracts import publish_worker
 from tests.contracts.benches import SNAPSHOT_ADAPTERS, SnapshotBench, snapshot_bench
 
-FIRST = "20261201T001500Z-1a2b3c4d"
-SECOND = "20261201T003000Z-00000000"
-THIRD = "20261202T000000Z-ffffffff"
-FOURTH = "20261202T010000Z-0b0b0b0b"
-MISSING = "20261203T000000Z-0a0a0a0a"
+FIRST = "20261201T001500.000000Z-1a2b3c4d"
+SECOND = "20261201T003000.000000Z-00000000"
+THIRD = "20261202T000000.000000Z-ffffffff"
+FOURTH = "20261202T010000.000000Z-0b0b0b0b"
+MISSING = "20261203T000000.000000Z-0a0a0a0a"
 
 NOT_IDS = [
     "",
@@ -30,7 +30,7 @@ NOT_IDS = [
     FIRST + "/",
     FIRST + "\n",
     FIRST.lower(),
-    "20261201T001500Z",
+    "20261201T001500.000000Z",
     "\x00",
     "CURRENT",
 ]
@@ -199,7 +199,7 @@ def test_publish_that_dies_at_any_step_leaves_the_current_snapshot_untouched(
         assert worker.stdin
         assert worker.stdout
         for step in range(1, 200):
-            snapshot_id = f"20261201T003000Z-{step:08x}"
+            snapshot_id = f"20261201T003000.000000Z-{step:08x}"
             worker.stdin.write(f"{step} {snapshot_id}\n")
             ended = int(worker.stdout.readline())
             current = store.current()

@@ -18,7 +18,7 @@ from infra.sqlite import SqliteSeen
 from tests.contracts.benches import NOON, new_bucket, new_table
 from tests.local_aws import LocalAws
 
-ID = "20261201T001500Z-1a2b3c4d"
+ID = "20261201T001500.000000Z-1a2b3c4d"
 ROWS = 50_000
 
 

@@ -9,8 +9,8 @@ from engine.errors import NotFound, Unavailable
 from engine.ports import Export
 from infra.localdir import LocalExports, LocalSnapshots
 
-FIRST = "20261201T001500Z-1a2b3c4d"
-SECOND = "20261201T003000Z-00000000"
+FIRST = "20261201T001500.000000Z-1a2b3c4d"
+SECOND = "20261201T003000.000000Z-00000000"
 HOUR = 3_600.0
 
 

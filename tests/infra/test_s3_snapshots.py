@@ -20,8 +20,8 @@ from tests.lost_answers import answer_instead, before, lose_answers, lose_reques
 
 pytestmark = pytest.mark.aws
 
-FIRST = "20261201T001500Z-1a2b3c4d"
-SECOND = "20261201T003000Z-00000000"
+FIRST = "20261201T001500.000000Z-1a2b3c4d"
+SECOND = "20261201T003000.000000Z-00000000"
 CONFLICT = "<Error><Code>ConditionalRequestConflict</Code><Message>again</Message></Error>"
 DENIED = "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
 HOUR = 3_600.0
@@ -196,7 +196,7 @@ def test_files_of_dead_publishes_are_swept_after_the_grace_time(
     young.publish(FIRST, folder, None)
     assert SECOND in str(names(young))
     late = S3Snapshots(settings, grace_seconds=6 * HOUR, clock=lambda: changed + 6 * HOUR + 60)
-    late.publish("20261202T000000Z-ffffffff", folder, FIRST)
+    late.publish("20261202T000000.000000Z-ffffffff", folder, FIRST)
     assert SECOND not in str(names(late))
 
 

@@ -15,7 +15,7 @@ from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
 from engine.text import fold
 
-SNAPSHOT = "20261201T001500Z-1a2b3c4d"
+SNAPSHOT = "20261201T001500.000000Z-1a2b3c4d"
 
 
 class Folder:

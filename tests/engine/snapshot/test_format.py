@@ -81,7 +81,9 @@ def test_an_unreadable_manifest_is_a_broken_snapshot(raw: bytes) -> None:
     assert raised.value.code == "snapshot_broken"
 
 
-@pytest.mark.parametrize("name", ["", "..", "20161130T120000Z", f"{SNAPSHOT}/..", f"{SNAPSHOT}\n", SNAPSHOT.upper()])
+@pytest.mark.parametrize(
+    "name", ["", "..", "20161130T120000.000000Z", f"{SNAPSHOT}/..", f"{SNAPSHOT}\n", SNAPSHOT.upper()]
+)
 def test_nothing_but_an_id_becomes_part_of_a_location(name: str) -> None:
     assert check_snapshot_id(SNAPSHOT) == SNAPSHOT
     with pytest.raises(BadInput) as raised:
