@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.errors import BadInput, quoted
 from handler.app import App
 from handler.mcp_server import LOCAL_CALLER, CallerOf, build_server
+from handler.metering.prices import FREE, Prices
 from handler.wire import compact, mend_surrogates, recode
 
 __all__ = ["HEALTH_PATH", "HttpOptions", "build_http", "serve_http"]
@@ -34,7 +35,7 @@ class HttpOptions:
     `allowed_hosts` are values of the Host header accepted beside loopback (`name`, `name:port` or
     `name:*`), a single `*` accepts all, for hosts behind a gateway that checks. `allowed_origins` likewise,
     with scheme. `max_body_bytes` is the longest request body, `threads` how many calls are answered at
-    once.
+    once. `prices` are what callers are told that calls cost.
     """
 
     path: str = "/mcp"
@@ -42,6 +43,7 @@ class HttpOptions:
     allowed_origins: tuple[str, ...] = ()
     max_body_bytes: int = 1_048_576
     threads: int = 8
+    prices: Prices = FREE
 
 
 def build_http(
@@ -49,7 +51,8 @@ def build_http(
 ) -> ASGIApp:
     """The ASGI app over `app`: POST on the path, and `/health`. Its lifespan must be entered once."""
     options = options or HttpOptions()
-    inner = build_server(app, caller_of=caller_of, threads=options.threads).streamable_http_app(
+    server = build_server(app, caller_of=caller_of, threads=options.threads, prices=options.prices)
+    inner = server.streamable_http_app(
         streamable_http_path=options.path,
         stateless_http=True,
         json_response=True,

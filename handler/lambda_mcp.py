@@ -22,6 +22,7 @@ from handler.auth.gate import caller_of, with_gate
 from handler.exports_route import with_exports
 from handler.http import HttpOptions, build_http
 from handler.lambda_settings import at_start, lambda_settings
+from handler.metering.prices import shown_prices
 from handler.signals import Signals
 from handler.wiring import build_counted_app, build_export_links, build_gate, system_clock
 
@@ -133,7 +134,10 @@ def _make(address: str) -> ASGIApp:
         )
     # The gateway passes requests of its own host only.
     options = HttpOptions(
-        allowed_hosts=("*",), max_body_bytes=settings.server.max_body_bytes, threads=settings.server.threads
+        allowed_hosts=("*",),
+        max_body_bytes=settings.server.max_body_bytes,
+        threads=settings.server.threads,
+        prices=shown_prices(settings),
     )
     app = build_counted_app(settings, system_clock, _signals().called)
     http = build_http(app, options, caller_of=caller_of)

@@ -28,6 +28,7 @@ from engine.sight import Caller
 from handler.app import App
 from handler.arguments import check_text, parse_arguments
 from handler.faults import tell
+from handler.metering.prices import FREE, Prices
 from handler.texts import QUERY_LANGUAGE, question_prompt
 from handler.tools.schema import definitions
 from handler.tools.table import TOOLS
@@ -72,20 +73,21 @@ _T = TypeVar("_T")
 
 
 def build_server(
-    app: App, *, caller_of: CallerOf = lambda _: LOCAL_CALLER, threads: int = 8
+    app: App, *, caller_of: CallerOf = lambda _: LOCAL_CALLER, threads: int = 8, prices: Prices = FREE
 ) -> Server[CapacityLimiter]:
-    """The server over `app`, which it calls in at most `threads` threads at once."""
-    return _Handlers(app, caller_of, threads).server()
+    """The server over `app`, which it calls in at most `threads` threads at once. `prices` are told, not charged."""
+    return _Handlers(app, caller_of, threads, prices).server()
 
 
 class _Handlers:
-    def __init__(self, app: App, caller_of: CallerOf, threads: int) -> None:
+    def __init__(self, app: App, caller_of: CallerOf, threads: int, prices: Prices) -> None:
         self._app = app
         self._caller_of = caller_of
         self._threads = threads
+        self._prices = prices
         limits = app.limits
         self._tools = [
-            types.Tool.model_validate(definition)
+            types.Tool.model_validate(definition if prices.is_free else _priced(definition, prices))
             for definition in definitions(query_chars=limits.query.chars, structured=limits.page.structured)
         ]
         self._schemas = {tool.name: tool.input_schema for tool in self._tools}
@@ -138,7 +140,8 @@ class _Handlers:
         """`None` when they cannot be had: a client must connect even then, to be told why by a tool."""
         try:
             caller = self._caller_of(ctx)
-            return whole_characters(await self._in_thread(ctx, lambda: self._app.instructions(caller)))
+            told = whole_characters(await self._in_thread(ctx, lambda: self._app.instructions(caller)))
+            return told if self._prices.is_free else f"{told}\n{self._prices.line()}"
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not keep a client from connecting
             tell(error)
             return None
@@ -261,6 +264,10 @@ class _Handlers:
             description="Answer a question from the messages",
             messages=[types.PromptMessage(role="user", content=types.TextContent(text=question_prompt(question)))],
         )
+
+
+def _priced(definition: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
+    return {**definition, "_meta": prices.meta(definition["name"])}
 
 
 def _question(params: types.GetPromptRequestParams) -> str:

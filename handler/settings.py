@@ -27,7 +27,10 @@ from handler.settings_table import (
     CorpusSettings,
     DuckDBSettings,
     LimitSettings,
+    MeteringSettings,
     PolicySettings,
+    PriceSettings,
+    QuotaSettings,
     RetentionSettings,
     ServerSettings,
     SignalSettings,
@@ -57,6 +60,9 @@ class Settings(BaseSettings):
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
     policies: tuple[PolicySettings, ...] = ()
+    metering: MeteringSettings = MeteringSettings()
+    prices: PriceSettings = PriceSettings()
+    quotas: tuple[QuotaSettings, ...] = ()
     signals: SignalSettings = SignalSettings()
     retention: RetentionSettings = RetentionSettings()
     duckdb: DuckDBSettings = DuckDBSettings()
@@ -69,6 +75,13 @@ class Settings(BaseSettings):
     def config_file(self) -> Path | None:
         """The file that was read, `None` when there was none."""
         return self._config_file
+
+    @property
+    def metered(self) -> bool:
+        """Whether calls are metered: by the setting, else where callers prove who they are."""
+        if self.metering.mode == "auto":
+            return "none" not in self.auth.modes
+        return self.metering.mode == "on"
 
     @property
     def engine_limits(self) -> Limits:
@@ -178,7 +191,7 @@ def _nearest(name: str, names: list[str]) -> str:
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = [row.variable for row in setting_rows() if row.variable]
-    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_CONFIG"]
+    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_CONFIG"]
     for name in environ:
         if name.startswith(PREFIX) and name not in known:
             raise BadInput("unknown_setting", f"no setting is called {quoted(name)}", next_step=_nearest(name, known))

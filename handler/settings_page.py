@@ -17,8 +17,8 @@ Written from the table in `handler/settings_table.py`; a test holds both equal.
 A setting comes from the environment (`HAYFORK_*`), else from `hayfork.toml`, else from the default. The file
 is the one named by `--config` or `HAYFORK_CONFIG`, else `hayfork.toml` in the working folder. Relative paths
 are relative to the folder of that file. An unknown name, in the file or in the environment, is an error that
-names the nearest valid one. In a variable a list is written `a,b`; `HAYFORK_SOURCES` holds all sources and
-`HAYFORK_POLICIES` all policies as JSON.
+names the nearest valid one. In a variable a list is written `a,b`; `HAYFORK_SOURCES` holds all sources,
+`HAYFORK_POLICIES` all policies and `HAYFORK_QUOTAS` all quotas as JSON.
 
 ```toml
 [corpus]
@@ -55,7 +55,7 @@ def settings_page() -> str:
     """The whole page as Markdown."""
     parts = [_INTRODUCTION]
     for section, rows in groupby(setting_rows(), key=lambda row: row.name.rpartition(".")[0]):
-        title = f"[[{section}]]" if section in {"sources", "policies"} else f"[{section}]"
+        title = f"[[{section}]]" if section in {"sources", "policies", "quotas"} else f"[{section}]"
         parts.append(f"\n## `{title}`\n\n| setting | default | what it is |\n|---|---|---|\n")
         parts.extend(_line(row) for row in rows)
     return "".join(parts)

@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator
 from pydantic.fields import FieldInfo
-from pydantic_settings import NoDecode
 
 from engine.sources.roles import RoleRule
+from handler.settings_base import Names
+from handler.settings_base import Section as _Section
+from handler.settings_base import setting as _setting
+from handler.settings_money import MeteringSettings, PriceSettings, QuotaSettings
 
 __all__ = [
     "PREFIX",
@@ -24,7 +27,10 @@ __all__ = [
     "CorpusSettings",
     "DuckDBSettings",
     "LimitSettings",
+    "MeteringSettings",
     "PolicySettings",
+    "PriceSettings",
+    "QuotaSettings",
     "RetentionSettings",
     "RoleSettings",
     "ServerSettings",
@@ -38,18 +44,6 @@ PREFIX = "HAYFORK_"
 """`server.port` is overridden by HAYFORK_SERVER_PORT; HAYFORK_CONFIG names the file itself."""
 
 
-def _setting(default: Any, help_text: str, reason: str = "", **limits: Any) -> Any:
-    """One row of the table. `reason` says why the default or its limit is what it is."""
-    return Field(default, description=help_text, json_schema_extra={"reason": reason}, **limits)
-
-
-def _split(value: Any) -> Any:
-    """A bare string stands for a list: an environment variable holds `a, b`."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
 def _known_zone(name: str) -> str:
     if name != "UTC" and name not in available_timezones():
         close = get_close_matches(name, available_timezones(), 1, 0.6)
@@ -57,8 +51,6 @@ def _known_zone(name: str) -> str:
         raise ValueError(f"is no time zone{hint}")
     return name
 
-
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 MODES = ("api_key", "oauth", "iam", "none")
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -85,10 +77,6 @@ def _none_stands_alone(given: tuple[str, ...]) -> tuple[str, ...]:
     if "none" in given and len(given) > 1:
         raise ValueError("has none beside others, which would admit everybody; leave none out")
     return given
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class CorpusSettings(_Section):
@@ -274,6 +262,7 @@ class AwsSettings(_Section):
     seen_table: str = _setting("", "DynamoDB table of what sessions were shown. Default: none is kept.")
     lock_table: str = _setting("", "DynamoDB table of the lock that lets one refresh run at a time.")
     keys_table: str = _setting("", "DynamoDB table of API keys; needed for `auth.modes` with api_key.")
+    usage_table: str = _setting("", "DynamoDB table of usage and credit; needed where calls are metered.")
     invoke_function: str = _setting(
         "", "Lambda function or alias that finishes long exports.", "A call over HTTP has 30 s, it has 900."
     )
@@ -350,6 +339,9 @@ def setting_rows() -> Iterator[SettingRow]:
     yield from _rows_of("server", ServerSettings)
     yield from _rows_of("auth", AuthSettings)
     yield from _rows_of("policies", PolicySettings, variables=False)
+    yield from _rows_of("metering", MeteringSettings)
+    yield from _rows_of("prices", PriceSettings)
+    yield from _rows_of("quotas", QuotaSettings, variables=False)
     yield from _rows_of("signals", SignalSettings)
     yield from _rows_of("retention", RetentionSettings)
     yield from _rows_of("duckdb", DuckDBSettings)

@@ -16,23 +16,24 @@ from mcp.server.stdio import stdio_server
 from engine.sight import Caller
 from handler.app import App
 from handler.mcp_server import LOCAL_CALLER, build_server
+from handler.metering.prices import FREE, Prices
 from handler.wire import mend_surrogates
 
 __all__ = ["serve_stdio"]
 
 
-def serve_stdio(app: App, *, caller: Caller = LOCAL_CALLER, threads: int = 8) -> None:
+def serve_stdio(app: App, *, caller: Caller = LOCAL_CALLER, threads: int = 8, prices: Prices = FREE) -> None:
     """Serve the process's standard streams until the client closes its end.
 
     Meanwhile standard input is empty and standard output goes to standard error for everything else in the
     process, so that a stray print does not break a message.
     """
     with _claimed_streams() as (wire_in, wire_out):
-        anyio.run(_serve, app, caller, threads, wire_in, wire_out)
+        anyio.run(_serve, app, caller, threads, prices, wire_in, wire_out)
 
 
-async def _serve(app: App, caller: Caller, threads: int, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
-    server = build_server(app, caller_of=lambda _: caller, threads=threads)
+async def _serve(app: App, caller: Caller, threads: int, prices: Prices, wire_in: BinaryIO, wire_out: BinaryIO) -> None:
+    server = build_server(app, caller_of=lambda _: caller, threads=threads, prices=prices)
     stdin: Any = _MendedLines(wire_in)
     stdout = anyio.wrap_file(TextIOWrapper(wire_out, encoding="utf-8", newline="\n"))
     async with stdio_server(stdin, stdout) as (received, sent):

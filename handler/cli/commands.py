@@ -113,10 +113,13 @@ def _serve(
     shell: Shell = context.obj
     settings = shell.settings()
     app = shell.build(settings)
+    from handler.metering.prices import shown_prices  # noqa: PLC0415 - see above
+
+    prices = shown_prices(settings)
     if stdio:
         from handler.stdio import serve_stdio  # noqa: PLC0415 - see above
 
-        serve_stdio(app, threads=settings.server.threads)
+        serve_stdio(app, threads=settings.server.threads, prices=prices)
         return
     from handler.http import HttpOptions, serve_http  # noqa: PLC0415 - see above
 
@@ -125,6 +128,7 @@ def _serve(
         allowed_origins=settings.server.allowed_origins,
         max_body_bytes=settings.server.max_body_bytes,
         threads=settings.server.threads,
+        prices=prices,
     )
     address = host if host is not None else settings.server.host
     listen = port if port is not None else settings.server.port

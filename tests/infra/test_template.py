@@ -37,7 +37,7 @@ def test_a_functions_environment_is_made_of_settings_and_they_accept_it(
 ) -> None:
     environment = template.environment(function)
     known = {row.variable for row in setting_rows() if row.variable}
-    known |= {"HAYFORK_SOURCES", "HAYFORK_POLICIES"}
+    known |= {"HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS"}
     assert set(environment) <= known
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
