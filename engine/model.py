@@ -117,7 +117,7 @@ class SourceReport:
     """What a source read, and what it left out, by reason. Filled while its messages are drawn.
 
     `read` counts every message-like record met; read = yielded + sum(skipped). `problems` names the
-    first `max_problems` of them in full; `problem_count` counts all.
+    first `max_problems` of them in full; `problem_count` counts all. `redacted` counts secrets by kind.
     """
 
     max_problems: int = 100
@@ -126,6 +126,7 @@ class SourceReport:
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
+    redacted: Counter[str] = field(default_factory=Counter)
 
     def skip(self, reason: str, count: int = 1) -> None:
         """Count `count` records left out for `reason`, a short phrase that is the same each time."""

@@ -7,6 +7,7 @@ step of publishing nothing a reader sees has changed.
 import hashlib
 import secrets
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from engine.errors import BrokenSnapshot, EngineError, NotFound
 from engine.model import SourceMessage, SourceReport
 from engine.ports import Progress, SnapshotStore, Source
+from engine.redaction import FORMS_DIGEST, redacted
 from engine.snapshot.database import Database, DatabaseSettings, connect, failures_told
 from engine.snapshot.format import FORMAT_VERSION, MANIFEST, Manifest
 from engine.snapshot.open import open_corpus
@@ -41,7 +43,7 @@ class Retention:
 class Build:
     """What a refresh needs beside its sources.
 
-    `now` is microseconds since 1970, UTC; `rules` digests the role rules.
+    `now` is microseconds since 1970, UTC; `rules` digests the role rules. `redact` leaves no secret in what is stored.
     """
 
     now: int
@@ -51,14 +53,19 @@ class Build:
     work: Path | None = None
     rules: str = ""
     shard_rows: int = 1_000_000
+    redact: bool = True
 
 
-def sources_digest(sources: Sequence[Source], rules: str) -> list[dict[str, str]]:
-    """Name and digest of each source, the role rules and our own format included: equal means nothing to do."""
+def sources_digest(sources: Sequence[Source], rules: str, *, redact: bool) -> list[dict[str, str]]:
+    """Name and digest of each source: equal means nothing to do.
+
+    The role rules, our own format and the forms of secrets are part of it: they change what is stored.
+    """
+    ours = f"{rules}\0{FORMS_DIGEST if redact else ''}"
     return [
         {
             "name": source.name,
-            "digest": hashlib.sha256(f"{FORMAT_VERSION}\0{source.digest()}\0{rules}".encode()).hexdigest(),
+            "digest": hashlib.sha256(f"{FORMAT_VERSION}\0{source.digest()}\0{ours}".encode()).hexdigest(),
         }
         for source in sources
     ]
@@ -69,7 +76,8 @@ def refresh(
 ) -> dict[str, Any]:
     """Build and publish a snapshot of all sources; `force` also when nothing changed.
 
-    Returns the report: `snapshot`, `published`, and per source what was read, stored, skipped and why.
+    Returns the report: `snapshot`, `published`, the secrets redacted by kind, and per source what was read, stored,
+    skipped and why.
 
     Raises:
         BadInput: `source_unreadable`.
@@ -77,7 +85,7 @@ def refresh(
         Unavailable, BrokenSnapshot: nothing was published.
     """
     expected = store.current()
-    digests = sources_digest(sources, build.rules)
+    digests = sources_digest(sources, build.rules, redact=build.redact)
     # What is pinned is old on purpose: there is nothing to do when the newest snapshot holds what the sources do.
     pinned = store.pinned()
     newest = max(store.snapshots(), default=expected) if pinned else expected
@@ -92,7 +100,7 @@ def refresh(
         settings = replace(build.database, temp_folder=spill)
         connection = connect(settings, [f"{work}/"], file=f"{work}/build.duckdb")
         try:
-            for done in stage(connection, _all(sources, reports)):
+            for done in stage(connection, _all(sources, reports, redact=build.redact)):
                 progress("reading messages", done, None)
             told = [{**digest, **_told(report)} for digest, report in zip(digests, reports, strict=True)]
             stamp = Stamp(snapshot_id, build.now, build.hayfork, tuple(told), build.shard_rows)
@@ -115,6 +123,9 @@ def refresh(
         "last": iso(manifest.last) if manifest.last is not None else None,
         "bytes": sum(entry.size for entry in manifest.files),
         "duplicates": duplicates,
+        "redacted": dict(sum((report.redacted for report in reports), Counter()).most_common())
+        if build.redact
+        else "off",
         "sources": told,
         "removed_snapshots": swept,
     }
@@ -142,9 +153,10 @@ def _unchanged(store: SnapshotStore, current: str, digests: Sequence[dict[str, s
     return [{"name": s["name"], "digest": s["digest"]} for s in manifest.sources] == list(digests)
 
 
-def _all(sources: Sequence[Source], reports: Sequence[SourceReport]) -> Iterator[SourceMessage]:
+def _all(sources: Sequence[Source], reports: Sequence[SourceReport], *, redact: bool) -> Iterator[SourceMessage]:
     for source, report in zip(sources, reports, strict=True):
-        yield from source.messages(report)
+        messages = source.messages(report)
+        yield from redacted(messages, report.redacted) if redact else messages
 
 
 def _told(report: SourceReport) -> dict[str, Any]:
@@ -152,6 +164,7 @@ def _told(report: SourceReport) -> dict[str, Any]:
         "read": report.read,
         "taken": report.yielded,
         "skipped": dict(report.skipped.most_common()),
+        "redacted": dict(report.redacted.most_common()),
         "problem_count": report.problem_count,
         "problems": [asdict(problem) for problem in report.problems[:_SHOWN_PROBLEMS]],
     }

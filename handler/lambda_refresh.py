@@ -30,7 +30,7 @@ MIN_SECONDS = 30.0
 """With less than this there is no use in starting."""
 
 
-_LOGGED = ("snapshot", "published", "refreshed", "why", "messages", "bytes", "removed_snapshots")
+_LOGGED = ("snapshot", "published", "refreshed", "why", "messages", "bytes", "redacted", "removed_snapshots")
 """Of a report; the problems of its sources name their files."""
 
 

@@ -51,6 +51,7 @@ class Parts:
     database: DatabaseSettings
     retention: Retention
     version: str
+    redact: bool = True
     later: Callable[[str], None] | None = None
     export_wait_seconds: float = _EXPORT_WAIT_SECONDS
 
@@ -114,6 +115,7 @@ class LocalApp:
             retention=parts.retention,
             work=self._work_folder(),
             rules=parts.rules,
+            redact=parts.redact,
         )
         return refresh(parts.sources(), parts.snapshots, build, progress or _silent, force=force)
 

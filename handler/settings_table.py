@@ -94,6 +94,12 @@ class CorpusSettings(_Section):
         "UTC", "Time zone of dates without one, in questions and in tables."
     )
 
+    redact: bool = _setting(
+        True,
+        "Replace secrets by a mark such as `[redacted: aws key]` before anything is stored: tokens, keys, cards.",
+        "On: what somebody posted by mistake should not be found by everybody.",
+    )
+
     @property
     def zone(self) -> tzinfo:
         """The time zone; UTC needs no time zone database."""

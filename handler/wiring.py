@@ -129,6 +129,7 @@ def _parts(
         exports=stores.exports,
         sources=lambda: [*sources, *(_source(settings, source) for source in settings.sources)],
         rules=_rules_digest(settings),
+        redact=settings.corpus.redact,
         database=database,
         retention=Retention(settings.retention.keep_snapshots, settings.retention.grace_seconds),
         version=_version(),

@@ -1,10 +1,13 @@
 """A refresh: whole or not at all. Dead at any step, it leaves the current snapshot and nothing else."""
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from engine.errors import BrokenSnapshot, NotFound, Refused, Unavailable
@@ -16,6 +19,7 @@ from engine.sight import EVERYTHING
 from engine.snapshot.format import FORMAT_VERSION, MANIFEST
 from infra.localdir import LocalSnapshots
 from tests.engine.corpora import NOON, SETTINGS, quiet, said
+from tests.engine.planted import LOOKALIKES, PLANTED
 
 HOUR = 3_600_000_000
 
@@ -101,10 +105,55 @@ def test_a_refresh_reports_what_it_read_and_stored(bench: Bench) -> None:
         "last": "2016-11-30T12:03:00Z",
         "bytes": 0,
         "duplicates": 1,
-        "sources": [{"name": "told", "read": 4, "taken": 4, "skipped": {}, "problem_count": 0, "problems": []}],
+        "redacted": {},
+        "sources": [
+            {"name": "told", "read": 4, "taken": 4, "skipped": {}, "redacted": {}, "problem_count": 0, "problems": []}
+        ],
         "removed_snapshots": [],
     }
     assert report["bytes"] == sum(len(raw) for name, raw in bench.files().items() if name.endswith(".parquet"))
+
+
+def stored(bench: Bench) -> str:
+    """Every text of the current snapshot, folded ones and the words of its lexicon included."""
+    files = [path for path in bench.root.rglob("*") if path.is_file()]
+    rows = [row for path in files if path.suffix == ".parquet" for row in duckdb.read_parquet(str(path)).fetchall()]
+    return "\n".join([*map(str, rows), *(path.read_text("utf-8") for path in files if path.name == MANIFEST)])
+
+
+def test_no_planted_secret_is_stored_anywhere_and_all_are_counted(bench: Bench) -> None:
+    messages = [said(n, planted.text, author=f"writer {n}") for n, planted in enumerate(PLANTED)]
+    report = bench.refresh(Told([*messages, said(999, LOOKALIKES[0])]))
+    kinds = dict(Counter(planted.kind for planted in PLANTED).most_common())
+    assert (report["redacted"], report["sources"][0]["redacted"]) == (kinds, kinds)
+    assert sorted(bench.bodies()) == sorted([*(planted.clean for planted in PLANTED), LOOKALIKES[0]])
+    everything = stored(bench)
+    assert LOOKALIKES[0] in everything
+    for planted in PLANTED:
+        assert planted.secret not in everything
+        assert len(planted.secret) < 12 or planted.secret.casefold() not in everything
+    assert [planted.secret for planted in PLANTED if planted.secret in json.dumps(report)] == []
+
+
+def test_redaction_is_off_by_a_setting_and_the_report_says_so(bench: Bench) -> None:
+    report = bench.refresh(Told([said(1, PLANTED[0].text)]), redact=False)
+    assert (report["redacted"], report["sources"][0]["redacted"]) == ("off", {})
+    assert bench.bodies() == [PLANTED[0].text]
+
+
+def test_a_refresh_after_the_setting_changed_reads_its_sources_again(bench: Bench) -> None:
+    source = Told([said(1, PLANTED[0].text)])
+    published = [bench.refresh(source, redact=redact)["published"] for redact in (False, False, True, True, False)]
+    assert published == [True, False, True, False, True]
+
+
+def test_a_refresh_after_the_forms_of_secrets_changed_reads_its_sources_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Told([said(1, "x")])
+    assert [bench.refresh(source)["published"] for _ in range(2)] == [True, False]
+    monkeypatch.setattr("engine.refresh.FORMS_DIGEST", "those of another version")
+    assert [bench.refresh(source)["published"] for _ in range(2)] == [True, False]
 
 
 def test_a_refresh_of_nothing_is_a_snapshot_of_nothing(bench: Bench) -> None:

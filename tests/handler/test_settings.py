@@ -128,7 +128,7 @@ SOURCE = '[[sources]]\nformat = "slack"\nlocation = "x"\n'
         ),
         (
             "[corpus]\nzzz = 1",
-            "unknown_setting: no setting is called 'corpus.zzz'; the settings are root, name, timezone",
+            "unknown_setting: no setting is called 'corpus.zzz'; the settings are root, name, timezone, redact",
         ),
         ("[[sources]]\nformat = 'slack'", "bad_setting: sources.0.location is missing; add it"),
         (
