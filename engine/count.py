@@ -19,12 +19,9 @@ from engine.facts import facts_line, facts_object
 from engine.hints import hints_of, is_word, term_name, words_of
 from engine.hits import Hits, find
 from engine.pack import fits
-from engine.query.bind import bind
+from engine.query.bind import WHOLE_ECHO, Echo, bind
 from engine.query.tree import positive_terms
 from engine.render import (
-    WHOLE_ECHO,
-    Echo,
-    Scope,
     bounded_notes,
     counted,
     distinct,
@@ -32,8 +29,8 @@ from engine.render import (
     found_object,
     hint_lines,
     inline,
-    scope_line,
-    scope_object,
+    searched_line,
+    searched_object,
     shortened,
 )
 from engine.requests import CountRequest
@@ -104,7 +101,6 @@ class _Term:
 class _Count:
     """All that was counted, before it is known how much of it fits."""
 
-    scope: Scope
     hits: Hits
     compared: tuple[Hits, ...]
     over_time: Table | None
@@ -136,12 +132,6 @@ def count(request: CountRequest, call: Call) -> Answer:
     by = [dimension(name, view, query, call.zone) for name in request.by]
     plain = request.criteria.is_empty and not request.by
     made = _Count(
-        scope=Scope(
-            query,
-            hits.hidden_activity(),
-            view.corpus.manifest.created_at,
-            by_scan=bool(hits.occurrences) and hits.path == "substring",
-        ),
         hits=hits,
         compared=compared,
         over_time=None if by else _over_time(hits, compared, call),
@@ -197,7 +187,8 @@ def _facets(hits: Hits, call: Call) -> tuple[_Facet, ...]:
         counts = of.counts(hits.rows)
         values = int(np.count_nonzero(counts))
         order = np.argsort(-counts, kind="stable")[: min(most, values)]
-        top = tuple((of.label(code), int(counts[code])) for code in order.tolist())
+        names = zip(of.labels(order.tolist()), counts[order].tolist(), strict=True)
+        top = tuple((label, number) for label, number in names if label is not None)
         facets.append(_Facet(name, top, values, int(counts.sum())))
     return tuple(facets)
 
@@ -240,13 +231,16 @@ def _dominance(hits: Hits) -> tuple[str, ...]:
 
 
 def _object(made: _Count, rung: _Rung) -> dict[str, Any]:
-    out: dict[str, Any] = {"searched": scope_object(made.scope, rung.echo), "found": found_object(made.hits.found)}
+    out: dict[str, Any] = {
+        "searched": searched_object(made.hits.searched, rung.echo),
+        "found": found_object(made.hits.found),
+    }
     if made.facts:
         out["corpus"] = _facts(made, rung)
     if made.compared:
         out["compare"] = [_compared(each, rung) for each in made.compared]
     if made.over_time is not None and rung.buckets:
-        out["over_time"] = {"unit": made.over_time.columns[0], "rows": made.over_time.plain_rows()}
+        out["over_time"] = made.over_time.over_time()
     if made.facets and rung.facets:
         out["top"] = {facet.name: dict(_cut(facet, rung)) for facet in made.facets}
         rest = {facet.name: left for facet in made.facets if (left := _rest(facet, rung))}
@@ -270,7 +264,9 @@ def _object(made: _Count, rung: _Rung) -> dict[str, Any]:
 
 
 def _text(made: _Count, rung: _Rung) -> str:
-    lines = [scope_line(made.scope, rung.echo), found_line(made.hits.found)]
+    table = made.table or (made.over_time if rung.buckets else None)
+    zone = table.zone if table is not None else ""
+    lines = [searched_line(made.hits.searched, rung.echo, zone), found_line(made.hits.found)]
     lines += [made.facts_line] if made.facts_line and rung.facets else []
     lines += [
         f"compare: {inline(each.query.meaning, rung.compared_chars)}: {counted(each.found.messages, 'message')}"
@@ -278,8 +274,7 @@ def _text(made: _Count, rung: _Rung) -> str:
         for each in made.compared
     ]
     if made.over_time is not None and rung.buckets:
-        rows = ", ".join(made.over_time.row_texts())
-        lines.append(f"by {made.over_time.columns[0]}, matches/all: {rows}")
+        lines.append(made.over_time.line())
     for facet in made.facets if made.hits.found.messages and rung.facets else ():
         parts = [f"{one_line(value)} {number}" for value, number in _cut(facet, rung)]
         left = _rest(facet, rung)

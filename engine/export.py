@@ -26,7 +26,7 @@ from engine.match import compile_tree
 from engine.model import Message
 from engine.ports import Export, ExportStore
 from engine.query.bind import bind
-from engine.render import Scope, bounded_notes, found_line, found_object, hint_lines, scope_line, scope_object
+from engine.render import bounded_notes, found_line, found_object, hint_lines, searched_line, searched_object
 from engine.requests import Criteria, ExportRequest
 from engine.sight import Sight
 from engine.snapshot.database import DatabaseSettings
@@ -65,7 +65,7 @@ class Job:
         except BaseException:
             # A store that failed the file may fail the record too: why the file failed is what the caller needs.
             with suppress(Unavailable):
-                self.store.put(replace(self.export, state="failed"))
+                self.fail()
             raise
         rows = self.hits.found.messages
         self.export = replace(self.export, state="done", rows=rows, size=size, sha256=digest)
@@ -97,11 +97,14 @@ class Job:
         """Stop at the next row."""
         self.cancelled.set()
 
+    def fail(self) -> None:
+        """Say in the record that there will be no file."""
+        self.store.put(replace(self.export, state="failed"))
+
     def answer(self) -> Answer:
         """What the caller is told now."""
-        scope = _scope(self.hits)
-        head = {"searched": scope_object(scope), "found": found_object(self.hits.found)}
-        lines = [scope_line(scope), found_line(self.hits.found)]
+        head = {"searched": searched_object(self.hits.searched), "found": found_object(self.hits.found)}
+        lines = [searched_line(self.hits.searched), found_line(self.hits.found)]
         return _told(self.export, self.store, head, lines, self.hits.query.notes)
 
     def _messages(self) -> Iterator[Message]:
@@ -232,24 +235,15 @@ def _check(request: ExportRequest) -> None:
             )
 
 
-def _scope(hits: Hits) -> Scope:
-    return Scope(
-        hits.query,
-        hits.hidden_activity(),
-        hits.view.corpus.manifest.created_at,
-        by_scan=bool(hits.occurrences) and hits.path == "substring",
-    )
-
-
 def _nothing(hits: Hits) -> Answer:
-    scope, hints = _scope(hits), hints_of(hits)
-    out: dict[str, Any] = {"searched": scope_object(scope), "found": found_object(hits.found), "rows": 0}
+    hints = hints_of(hits)
+    out: dict[str, Any] = {"searched": searched_object(hits.searched), "found": found_object(hits.found), "rows": 0}
     if hints:
         out["hints"] = hints
     notes = bounded_notes([*hits.query.notes, "nothing to export: no file was made"])
     out["notes"] = notes
     lines = [
-        scope_line(scope),
+        searched_line(hits.searched),
         found_line(hits.found),
         *hint_lines(hints),
         *(f"note: {note}" for note in notes),

@@ -3,7 +3,7 @@
 Decides what a value is called and which rows fall under it. Arrays in, counts out; must never know bytes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -30,28 +30,32 @@ _TIME_ROWS = 40
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A way to group rows. `codes` gives each row a number below `size`, or -1 for none; `label` names a number.
+    """A way to group rows. `codes` gives each row a number below `size`, `labels` names numbers.
 
-    `in_order` is set for times: shown in order, empty ones kept.
+    Every row has a number, or counts would not add up: what has no value has one of its own, which is called `None`.
+    `buckets` is set for times: shown in order, empty ones kept; all that lies before the first has the number 0.
     """
 
     name: str
     size: int
     codes: Callable[[Rows], NDArray[np.signedinteger]]
-    label: Callable[[int], str]
-    in_order: bool = False
-    starts: tuple[int, ...] = ()
+    labels: Callable[[Sequence[int]], list[str | None]]
+    buckets: Bucketing | None = None
 
     @property
     def key(self) -> tuple[str, tuple[int, ...]]:
         """What tells it from other dimensions of one view: its name, and of a time where its buckets start."""
-        return self.name, self.starts
+        return self.name, self.buckets.starts if self.buckets is not None else ()
+
+    @property
+    def zone(self) -> str:
+        """Where a time's days begin, empty for UTC and for what is no time."""
+        zone = "" if self.buckets is None else str(self.buckets.zone)
+        return "" if zone == "UTC" else zone
 
     def counts(self, rows: Rows) -> Rows:
         """How many of the rows fall under each number."""
-        codes = self.codes(rows)
-        # One more, so that -1 has a place.
-        return np.bincount(codes + 1, minlength=self.size + 1)[1:]
+        return np.bincount(self.codes(rows), minlength=self.size)
 
 
 def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimension:
@@ -59,13 +63,14 @@ def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimensi
     manifest, narrow = view.corpus.manifest, view.narrow
     if name in TIMES:
         span = period(view, query)
-        buckets = bucketing(*span, zone, name, _TIME_ROWS) if span else Bucketing(name, [], [0])
+        buckets = bucketing(*span, zone, name, _TIME_ROWS) if span else Bucketing(name, (), (0,), 0, zone)
         return of_time(view, buckets)
     if name == "author":
-        return Dimension(name, len(manifest.authors), lambda rows: view.persons[rows], view.once(_person))
+        return Dimension(name, len(manifest.authors), lambda rows: view.persons[rows], _of_table(view.once(_person)))
     if name == "conversation":
         size = len(manifest.conversations)
-        return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int32), view.once(_conversation))
+        names = _of_table(view.once(_conversation))
+        return Dimension(name, size, lambda rows: narrow.conversation[rows].astype(np.int32), names)
     if name == "thread":
         places = np.argsort(view.thread_order)
         return Dimension(name, manifest.threads, lambda rows: places[narrow.thread[rows]], _thread(view))
@@ -82,25 +87,30 @@ def _of_values(name: str, view: View) -> Dimension:
         "status": manifest.statuses,
     }[name]
     values = sorted(value for value, _ in pairs)
-    numbers = np.array([*(values.index(value) for value, _ in pairs), -1], dtype=np.int16)
+    # A message without a value has -1 and so the last of `numbers`, which is one more than the values'.
+    numbers = np.array([*(values.index(value) for value, _ in pairs), len(values)], dtype=np.int16)
     column: NDArray[np.int16] = getattr(view.narrow, name)
-    # A message without a value has -1, and so has the last of `numbers`.
-    return Dimension(name, len(values), lambda rows: numbers[column[rows]], lambda code: clipped(display(values[code])))
+    names = _of_table([*(clipped(display(value)) for value in values), None])
+    return Dimension(name, len(values) + 1, lambda rows: numbers[column[rows]], names)
+
+
+def _of_table(names: Sequence[str | None] | Mapping[int, str]) -> Callable[[Sequence[int]], list[str | None]]:
+    return lambda codes: [names[code] for code in codes]
 
 
 def of_time(view: View, buckets: Bucketing) -> Dimension:
-    """The dimension of some buckets; what lies outside them has no number."""
-    starts = np.array(buckets.starts, dtype=np.int64)
+    """The dimension of some buckets, which reach to the end of what is searched, and of all before them."""
+    starts = np.array(buckets.starts[:-1], dtype=np.int64)
 
     def every() -> NDArray[np.int16]:
-        found = np.searchsorted(starts, view.narrow.sent_at, side="right") - 1
-        return np.where(found < len(buckets.labels), found, -1).astype(np.int16)
+        return np.searchsorted(starts, view.narrow.sent_at, side="right").astype(np.int16)
 
     def codes(rows: Rows) -> NDArray[np.int16]:
-        of_all: NDArray[np.int16] = view.remembered.get(("buckets", tuple(buckets.starts)), every)
+        of_all: NDArray[np.int16] = view.remembered.get(("buckets", buckets.starts), every)
         return of_all[rows]
 
-    return Dimension(buckets.unit, len(buckets.labels), codes, buckets.labels.__getitem__, True, tuple(buckets.starts))
+    names = _of_table([f"before {buckets.labels[0]}" if buckets.labels else None, *buckets.labels])
+    return Dimension(buckets.unit, len(buckets.labels) + 1, codes, names, buckets)
 
 
 def period(view: View, query: BoundQuery) -> tuple[int, int] | None:
@@ -113,7 +123,7 @@ def period(view: View, query: BoundQuery) -> tuple[int, int] | None:
     return (first, last) if first <= last else None
 
 
-def _person(view: View) -> Callable[[int], str]:
+def _person(view: View) -> dict[int, str]:
     """A person's most frequent visible name, with the id where another visible person has the same."""
     authors = view.corpus.manifest.authors
     counts = np.bincount(view.narrow.author[view.said], minlength=len(authors))
@@ -122,24 +132,22 @@ def _person(view: View) -> Callable[[int], str]:
     for ordinal in order.tolist():
         if counts[ordinal]:
             names.setdefault(int(view.people[ordinal]), authors[ordinal][:2])
-    labels = dict(zip(names, _named(list(names.values())), strict=True))
-    return labels.__getitem__
+    return dict(zip(names, _named(list(names.values())), strict=True))
 
 
-def _conversation(view: View) -> Callable[[int], str]:
+def _conversation(view: View) -> dict[int, str]:
     """A conversation's name, with the id where another visible one has the same."""
     conversations = view.corpus.manifest.conversations
     visible = np.unique(view.narrow.conversation[view.visible]).tolist()
-    labels = dict(zip(visible, _named([conversations[ordinal][:2] for ordinal in visible]), strict=True))
-    return labels.__getitem__
+    return dict(zip(visible, _named([conversations[ordinal][:2] for ordinal in visible]), strict=True))
 
 
-def _thread(view: View) -> Callable[[int], str]:
-    def label(code: int) -> str:
-        row = int(np.searchsorted(view.narrow.thread, view.thread_order[code]))
-        return view.corpus.messages([row])[0].thread_id
+def _thread(view: View) -> Callable[[Sequence[int]], list[str | None]]:
+    def labels(codes: Sequence[int]) -> list[str | None]:
+        rows = np.searchsorted(view.narrow.thread, view.thread_order[list(codes)]).tolist()
+        return [message.thread_id for message in view.corpus.messages(rows)]
 
-    return label
+    return labels
 
 
 def _named(pairs: Sequence[tuple[str, str]]) -> list[str]:

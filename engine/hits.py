@@ -10,12 +10,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.plan import Occurrences, Path, distinct_terms, matching_rows, occurrences
+from engine.plan import Occurrences, Path, distinct_terms, matching_rows, meaning, occurrences
 from engine.query.bind import BoundQuery
+from engine.query.tree import positive_terms
 from engine.tally import PlannedTerm, add, note_plan
 from engine.view import View
 
-__all__ = ["Found", "Hits", "find"]
+__all__ = ["Found", "Hits", "Searched", "find"]
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -31,6 +32,19 @@ class Found:
     authors: int
     first: int | None
     last: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was searched. `hidden_activity` is `None` where nothing is excluded by default, `as_of` an instant.
+
+    `by_scan` is set where the index answered no term.
+    """
+
+    query: BoundQuery
+    hidden_activity: int | None
+    as_of: int
+    by_scan: bool
 
 
 class Hits:
@@ -65,10 +79,26 @@ class Hits:
         """The exact counts."""
         return count_rows(self.view, self.rows)
 
-    @property
-    def path(self) -> Path:
-        """`fts` unless a scan was needed for some term."""
-        return "substring" if any(each.path == "substring" for each in self.occurrences) else "fts"
+    @cached_property
+    def searched(self) -> Searched:
+        """What every result says of the search."""
+        by_scan = bool(self.occurrences) and all(each.path == "substring" for each in self.occurrences)
+        return Searched(self.query, self.hidden_activity(), self.view.corpus.manifest.created_at, by_scan)
+
+    def path(self, row: int) -> Path:
+        """What found a hit: `fts` unless one of the positive terms that hold on it was scanned for.
+
+        A hit for what it lacks has none: then every term counts. Without words the columns found it, which no scan
+        reads.
+        """
+        holding = [each for each in self._positive if _holds(each.rows, row)]
+        return "substring" if any(each.path == "substring" for each in holding or self.occurrences) else "fts"
+
+    @cached_property
+    def _positive(self) -> list[Occurrences]:
+        """Where the terms occur whose presence can make a message match."""
+        wanted = set() if self.query.tree is None else {meaning(term) for term in positive_terms(self.query.tree)}
+        return [each for each in self.occurrences if meaning(each.term) in wanted]
 
     def within(self, scope: Mask) -> Rows:
         """The sorted rows of a scope that the words match."""
@@ -112,6 +142,12 @@ def count_rows(view: View, rows: Rows) -> Found:
         first=int(sent.min()),
         last=int(sent.max()),
     )
+
+
+def _holds(rows: Rows, row: int) -> bool:
+    """Whether a row is among some sorted ones."""
+    place = int(np.searchsorted(rows, row))
+    return place < len(rows) and int(rows[place]) == row
 
 
 def _runs(ordinals: NDArray[np.integer]) -> int:

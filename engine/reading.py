@@ -183,15 +183,17 @@ def _merge(windows: list[_Window], new: _Window) -> list[_Window]:
 class Texts:
     """What is shown of messages under one query: made for one call, each message read once."""
 
-    def __init__(self, view: View, matcher: Matcher, fields: frozenset[str]) -> None:
+    def __init__(self, view: View, matcher: Matcher, fields: frozenset[str], *, all_by_scan: bool = False) -> None:
+        """`all_by_scan`: the head of the result says for all hits what found them."""
         self._view = view
         self._matcher = matcher
         self._fields = fields
+        self._all_by_scan = all_by_scan
         self._messages: dict[int, Message] = {}
 
     def bare(self) -> "Texts":
         """The same texts with nothing but id and text: the least that can be shown."""
-        return Texts(self._view, self._matcher, frozenset({"text", "truncated"}))
+        return Texts(self._view, self._matcher, frozenset({"text", "truncated"}), all_by_scan=self._all_by_scan)
 
     def load(self, rows: Iterable[int]) -> None:
         """Read the messages of these rows, in one statement."""
@@ -237,9 +239,12 @@ class Texts:
             around=True,
         )
 
-    def piece(self, shown: Sequence[Shown], *, apart: bool, by_scan: bool = False) -> Piece:
+    def piece(self, shown: Sequence[Shown], *, apart: bool) -> Piece:
         """Both forms of messages that stand together; `apart` puts an empty line before them."""
-        lines = "\n".join(message_line(each, self._fields, by_scan=by_scan and not each.around) for each in shown)
+        lines = "\n".join(
+            message_line(each, self._fields, by_scan=each.match == "substring" and not self._all_by_scan)
+            for each in shown
+        )
         return Piece(("\n" if apart else "") + lines, [message_object(each, self._fields) for each in shown])
 
     def _thread_size(self, row: int) -> int:

@@ -8,18 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.hits import Found
+from engine.hits import Found, Searched
 from engine.model import Message
-from engine.query.bind import BoundQuery
+from engine.query.bind import WHOLE_ECHO, Echo
 from engine.snippet import Snippet
 from engine.text import display, one_line
 from engine.times import iso, to_date, to_minute
 
 __all__ = [
     "ALL_FIELDS",
-    "WHOLE_ECHO",
-    "Echo",
-    "Scope",
     "Shown",
     "bounded_notes",
     "chosen_fields",
@@ -32,8 +29,8 @@ __all__ = [
     "inline",
     "message_line",
     "message_object",
-    "scope_line",
-    "scope_object",
+    "searched_line",
+    "searched_object",
     "shortened",
 ]
 
@@ -191,65 +188,30 @@ def _tail(shown: Shown, wanted: frozenset[str], *, by_scan: bool) -> str:
         tail += f" (score {shown.score:.4f})"
     if m.attributes and "attributes" in wanted:
         tail += f" {inline(m.attributes, _LONG_CHARS)}"
-    return tail + (" (scan)" if by_scan else "")
+    return tail + (" (scan)" if by_scan and "match" in wanted else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What was searched. `hidden_activity` is `None` where nothing is excluded by default."""
-
-    query: BoundQuery
-    hidden_activity: int | None
-    as_of: int
-    by_scan: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Echo:
-    """How much of what was asked a result repeats: characters of the query and of a value, values of a filter."""
-
-    query_chars: int = 300
-    value_chars: int = 40
-    values: int = 3
-
-
-WHOLE_ECHO = Echo()
-"""What binding has bounded already."""
-
-
-def scope_object(scope: Scope, echo: Echo = WHOLE_ECHO) -> dict[str, Any]:
+def searched_object(searched: Searched, echo: Echo = WHOLE_ECHO) -> dict[str, Any]:
     """`searched` of the object form."""
     out: dict[str, Any] = {}
-    if scope.query.meaning:
-        out["query"] = shortened(scope.query.meaning, echo.query_chars)
-    if scope.query.conditions:
-        out["filters"] = {name: _echoed(value, echo) for name, value in scope.query.filters().items()}
-    if scope.hidden_activity is not None:
-        out["not_searched"] = {"activity": scope.hidden_activity}
-    out["as_of"] = iso(scope.as_of)
+    if searched.query.meaning:
+        out["query"] = shortened(searched.query.meaning, echo.query_chars)
+    if searched.query.conditions:
+        out["filters"] = searched.query.filters(echo)
+    if searched.hidden_activity is not None:
+        out["not_searched"] = {"activity": searched.hidden_activity}
+    out["as_of"] = iso(searched.as_of)
     return out
 
 
-def _echoed(value: Any, echo: Echo) -> Any:
-    """A filter's values as far as they are repeated; an instant or a number is repeated whole."""
-    if not isinstance(value, list):
-        return value
-    kept = [shortened(each, echo.value_chars) for each in value[: echo.values]]
-    return kept if len(value) <= echo.values else [*kept, "…"]
-
-
-def scope_line(scope: Scope, echo: Echo = WHOLE_ECHO) -> str:
-    """`searched: …`, the first line."""
-    parts = [shortened(scope.query.meaning, echo.query_chars)] if scope.query.meaning else []
-    if echo == WHOLE_ECHO:
-        parts += [condition.echo() for condition in scope.query.conditions]
-    else:
-        filters = {name: _echoed(value, echo) for name, value in scope.query.filters().items()}
-        parts += [f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in filters.items()]
-    aside = ["found by scan"] if scope.by_scan else []
-    if scope.hidden_activity is not None:
-        aside.append(f"activity not searched: {scope.hidden_activity} match")
-    aside += ["times UTC", f"as of {to_date(scope.as_of)}"]
+def searched_line(searched: Searched, echo: Echo = WHOLE_ECHO, bucket_zone: str = "") -> str:
+    """`searched: …`, the first line. `bucket_zone` names the zone of the result's buckets where it is not UTC."""
+    parts = [shortened(searched.query.meaning, echo.query_chars)] if searched.query.meaning else []
+    parts += [condition.echo(echo) for condition in searched.query.conditions]
+    aside = ["found by scan"] if searched.by_scan else []
+    if searched.hidden_activity is not None:
+        aside.append(f"activity not searched: {searched.hidden_activity} match")
+    aside += [f"times UTC, buckets {bucket_zone}" if bucket_zone else "times UTC", f"as of {to_date(searched.as_of)}"]
     return f"searched: {inline('; '.join(parts) or 'all messages', 600)} ({'; '.join(aside)})"
 
 

@@ -23,7 +23,6 @@ from engine.query.bind import bind
 from engine.reading import Block, Ranking, Texts, blocks_of, rank, scored
 from engine.record import UNRECORDED, claim_rows, record, reopen, session_for
 from engine.render import (
-    Scope,
     Shown,
     bounded_notes,
     chosen_fields,
@@ -31,8 +30,8 @@ from engine.render import (
     found_line,
     found_object,
     hint_lines,
-    scope_line,
-    scope_object,
+    searched_line,
+    searched_object,
     shortened,
 )
 from engine.requests import SearchRequest, UnseenRequest
@@ -80,7 +79,6 @@ class _Page:
 class _Head:
     """The parts of a result that stand before its messages and do not depend on them."""
 
-    scope: Scope
     hits: Hits
     notes: tuple[str, ...]
     inside: str
@@ -95,7 +93,7 @@ def search(request: SearchRequest, call: Call) -> Answer:
     """
     session = session_for(call, request.session)
     hits = find(call.view, bind(request.criteria, call.view, call.zone), brute=call.brute)
-    head = _head(hits, call)
+    head = _head(hits)
     page = _page(
         head, request, hits, rank(hits, hits.rows, request.order, request.limit), hits.rows, _seen(hits, session)
     )
@@ -125,7 +123,7 @@ def unseen(request: UnseenRequest, call: Call) -> Answer:
     handle = asked.session
     session = reopen(call, handle) if handle is not None else Session(call.mint(), call.caller.caller_id)
     hits = find(call.view, bind(asked.criteria, call.view, call.zone), brute=call.brute)
-    head = _head(hits, call)
+    head = _head(hits)
     wanted = digest(request)
     for _ in range(call.limits.claim_attempts):
         if request.after_batch is not None:
@@ -167,21 +165,15 @@ def _seen(hits: Hits, session: Session | None) -> Mask:
     return mask
 
 
-def _head(hits: Hits, call: Call) -> _Head:
-    scope = Scope(
-        hits.query,
-        hits.hidden_activity(),
-        call.view.corpus.manifest.created_at,
-        by_scan=bool(hits.occurrences) and hits.path == "substring",
-    )
+def _head(hits: Hits) -> _Head:
     hints = hints_of(hits) if not hits.found.messages else {}
-    return _Head(scope, hits, hits.query.notes, inside_line(hits), hints)
+    return _Head(hits, hits.query.notes, inside_line(hits), hints)
 
 
 def _page(head: _Head, request: SearchRequest, hits: Hits, ranking: Ranking, pool: Rows, seen: Mask) -> _Page:
     """Fill a page from the front of a ranking of `pool`."""
     view = hits.view
-    texts = Texts(view, compile_tree(hits.query.tree), chosen_fields(request.fields))
+    texts = Texts(view, compile_tree(hits.query.tree), chosen_fields(request.fields), all_by_scan=hits.searched.by_scan)
     chosen = ranking.rows[: request.limit].tolist()
     copies = dict(zip(chosen, ranking.copies.tolist(), strict=False))
     scores = dict(zip(chosen, ranking.scores.tolist(), strict=False))
@@ -190,11 +182,10 @@ def _page(head: _Head, request: SearchRequest, hits: Hits, ranking: Ranking, poo
     matching[pool] = True
     blocks = blocks_of(view, chosen, matching, request.context)
     texts.load(row for block in blocks for row in block.rows)
-    path = hits.path if hits.occurrences else None
 
     def shown(block: Block, limit: int) -> list[Shown]:
         return [
-            texts.hit(row, limit, copies=copies.get(row, 0), path=path, score=scores.get(row))
+            texts.hit(row, limit, copies=copies.get(row, 0), path=hits.path(row), score=scores.get(row))
             if row in block.hits
             else texts.neighbour(row, limit)
             for row in block.rows
@@ -324,7 +315,7 @@ def _forms(
     """The result with the messages of `page`, in both forms."""
     notes = bounded_notes((*head.notes, *page.notes))
     out: dict[str, Any] = {
-        "searched": scope_object(head.scope),
+        "searched": searched_object(head.hits.searched),
         "found": found_object(head.hits.found),
         "shown": page.shown,
         "left_out": _left_out(page),
@@ -340,7 +331,7 @@ def _forms(
     if notes:
         out["notes"] = notes
     out["messages"] = list(page.objects)
-    lines = [scope_line(head.scope), found_line(head.hits.found)]
+    lines = [searched_line(head.hits.searched), found_line(head.hits.found)]
     if head.hits.found.messages:
         lines.append(_shown_line(page, handle, batch, repeated=repeated))
     elif handle is not None:

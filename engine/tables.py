@@ -1,16 +1,17 @@
 """Rows of counts by one or two dimensions: matches beside all messages, people, and further queries.
 
-Decides which rows stand in a table and in what order. Must never know bytes; `cut` shortens on demand.
+Decides which rows stand in a table and in what order, and counts what is left out: the rows and `rest` always add up to
+all matches. Must never know bytes; `cut` shortens on demand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.facets import Dimension
+from engine.facets import TIMES, Dimension
 from engine.hits import Hits
 from engine.render import clipped, distinct, inline
 from engine.text import one_line
@@ -19,14 +20,19 @@ __all__ = ["Table", "tabulate"]
 
 Rows = NDArray[np.int64]
 
+_T = TypeVar("_T")
+
 _MOST_ROWS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One group: its labels, matches, all messages, people among the matches, and matches of further queries."""
+    """One group: its labels, matches, all messages, people among the matches, and matches of further queries.
 
-    labels: tuple[str, ...]
+    A label is `None` where the messages have no value.
+    """
+
+    labels: tuple[str | None, ...]
     matches: int
     every: int
     people: int
@@ -35,42 +41,52 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`columns` are the dimensions; `rest` counts the groups and matches of rows that were left out."""
+    """`columns` are the dimensions; `rest` counts the groups and matches of rows that were left out.
+
+    `zone` names where the days of its times begin, where that is not UTC.
+    """
 
     columns: tuple[str, ...]
     compared: tuple[str, ...]
     rows: tuple[Row, ...]
     in_order: bool
     rest: tuple[int, int] = (0, 0)
+    zone: str = ""
 
     def cut(self, most: int, name_chars: int) -> "Table":
         """The same with fewer rows (of a time the latest) and shorter names."""
-        kept = self.rows[-most:] if self.in_order else self.rows[:most]
-        left = self.rows[: len(self.rows) - len(kept)] if self.in_order else self.rows[most:]
+        kept = _kept(self.rows, most, lambda row: row.labels[0]) if self.in_order else self.rows[:most]
         return replace(
             self,
-            rows=_relabelled(kept, name_chars),
+            rows=_relabelled(self.columns, kept, name_chars),
             compared=tuple(clipped(name, name_chars) for name in self.compared),
-            rest=(self.rest[0] + len(left), self.rest[1] + sum(row.matches for row in left)),
+            rest=(
+                self.rest[0] + len(self.rows) - len(kept),
+                self.rest[1] + sum(row.matches for row in self.rows) - sum(row.matches for row in kept),
+            ),
         )
 
-    def plain_rows(self) -> list[list[Any]]:
-        """`[bucket, matches, all, …further queries]` of each row."""
-        return [[*row.labels, row.matches, row.every, *row.compared] for row in self.rows]
+    def over_time(self) -> dict[str, Any]:
+        """`{"unit", "rows", "rest", "zone"}` of a table by one time: each row `[bucket, matches, all, …compared]`."""
+        rows = [[*row.labels, row.matches, row.every, *row.compared] for row in self.rows]
+        return {"unit": self.columns[0], "rows": rows, **self._tail()}
 
     def to_object(self) -> dict[str, Any]:
-        """`{"columns", "rows", "rest"}`."""
-        out: dict[str, Any] = {
+        """`{"columns", "rows", "rest", "zone"}`."""
+        return {
             "columns": [*self.columns, "messages", "all", "authors", *self.compared],
             "rows": [[*row.labels, row.matches, row.every, row.people, *row.compared] for row in self.rows],
+            **self._tail(),
         }
-        if self.rest[0]:
-            out["rest"] = {"values": self.rest[0], "messages": self.rest[1]}
-        return out
 
-    def row_texts(self) -> list[str]:
-        """`2016-05 3/92` of each row; further queries follow as ` vs 4, 5`."""
-        return [f"{_joined(row.labels)} {row.matches}/{row.every}{_versus(row)}" for row in self.rows]
+    def _tail(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"rest": {"values": self.rest[0], "messages": self.rest[1]}} if self.rest[0] else {}
+        return {**out, "zone": self.zone} if self.zone else out
+
+    def line(self) -> str:
+        """`by month, matches/all: 2016-05 3/92, …` of a table by one time; further queries follow as ` vs 4, 5`."""
+        rows = [f"{_joined(row.labels)} {row.matches}/{row.every}{_versus(row)}" for row in self.rows]
+        return f"by {self.columns[0]}, matches/all: {', '.join([*rows, *self._rest_told()])}"
 
     def lines(self) -> list[str]:
         """A heading and one line per row."""
@@ -80,26 +96,40 @@ class Table:
         lines += [
             f"- {_joined(row.labels)} {row.matches}/{row.every} ({row.people}){_versus(row)}" for row in self.rows
         ]
-        if self.rest[0]:
-            lines.append(f"{self.rest[0]} more with {self.rest[1]}")
-        return lines
+        return lines + self._rest_told()
+
+    def _rest_told(self) -> list[str]:
+        where = "earlier" if self.in_order and len(self.columns) == 1 else "more"
+        return [f"{self.rest[0]} {where} with {self.rest[1]}"] if self.rest[0] else []
 
 
-def _joined(labels: Sequence[str]) -> str:
-    return ", ".join(one_line(label) for label in labels)
+def _kept(groups: Sequence[_T], most: int, bucket_of: Callable[[_T], Hashable]) -> Sequence[_T]:
+    """Of groups in order of time the latest buckets that fit whole; of one that alone is too much, its first groups."""
+    start = first = len(groups)
+    while start and len(groups) - start < most:
+        last = bucket_of(groups[start - 1])
+        while first and bucket_of(groups[first - 1]) == last:
+            first -= 1
+        if len(groups) - first > most:
+            break
+        start = first
+    return groups[start:] if start < len(groups) else groups[first : first + most]
 
 
-def _relabelled(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
-    """Rows with shorter names: those of one dimension that the cut made equal are told apart."""
-    columns = []
-    for labels in zip(*(row.labels for row in rows), strict=True):
-        whole = list(dict.fromkeys(labels))
-        columns.append(dict(zip(whole, distinct(whole, most), strict=True)))
+def _joined(labels: Sequence[str | None]) -> str:
+    return ", ".join("(none)" if label is None else one_line(label) for label in labels)
 
-    def renamed(row: Row) -> tuple[str, ...]:
-        return tuple(names[label] for names, label in zip(columns, row.labels, strict=True))
 
-    return tuple(replace(row, labels=renamed(row)) for row in rows)
+def _relabelled(columns: Sequence[str], rows: Sequence[Row], most: int) -> tuple[Row, ...]:
+    """Rows with shorter names: those of one dimension that the cut made equal are told apart. A time stays whole."""
+    names: list[dict[str | None, str | None]] = []
+    for column, labels in zip(columns, zip(*(row.labels for row in rows), strict=True), strict=bool(rows)):
+        whole = [label for label in dict.fromkeys(labels) if label is not None]
+        short = whole if column in TIMES else distinct(whole, most)
+        names.append({**dict(zip(whole, short, strict=True)), None: None})
+    return tuple(
+        replace(row, labels=tuple(known[label] for known, label in zip(names, row.labels, strict=True))) for row in rows
+    )
 
 
 def _versus(row: Row) -> str:
@@ -107,46 +137,48 @@ def _versus(row: Row) -> str:
 
 
 def tabulate(by: Sequence[Dimension], hits: Hits, compared: Sequence[Hits], *, people: bool = True) -> Table:
-    """Count the hits by one or two dimensions, largest group first; a time in order, and alone with empty buckets."""
-    size = int(np.prod([each.size for each in by]))
+    """Count the hits by one or two dimensions, largest group first; a time in order, and alone with empty buckets.
+
+    What is left out of a time alone is whole buckets, empty ones too; else groups that hold a match.
+    """
     matches, every = _counts(by, hits.rows), _every(by, hits)
     others = [_counts(by, each.rows) for each in compared]
     persons = _persons(by, hits) if people else {}
-    in_order = by[0].in_order
-    if in_order and len(by) == 1:
-        codes = list(range(size))
+    buckets, inner = by[0].buckets, by[-1].size
+    if buckets is not None and len(by) == 1:
+        kept: Sequence[int] = range(1, by[0].size)
+        left, left_matches = buckets.earlier, matches.get(0, 0)
     else:
-        codes = [code for code in matches if matches[code]]
-        codes += [code for other in others for code in other if code not in matches]
+        codes = [*matches, *(code for other in others for code in other if code not in matches)]
         codes = list(dict.fromkeys(codes))
-        codes.sort(key=lambda code: (code // by[-1].size if in_order else 0, -matches.get(code, 0), code))
-    kept = codes[-_MOST_ROWS:] if in_order else codes[:_MOST_ROWS]
-    left = [code for code in codes if code not in set(kept)]
+        codes.sort(key=lambda code: (code // inner if buckets else 0, -matches.get(code, 0), code))
+        kept = _kept(codes, _MOST_ROWS, lambda code: code // inner) if buckets else codes[:_MOST_ROWS]
+        left, left_matches = len(codes) - len(kept), hits.found.messages - sum(matches.get(code, 0) for code in kept)
     rows = tuple(
         Row(
-            _labels(by, code),
+            labels,
             matches.get(code, 0),
             every.get(code, 0),
             persons.get(code, 0),
             tuple(other.get(code, 0) for other in others),
         )
-        for code in kept
+        for code, labels in zip(kept, _labels(by, kept), strict=True)
     )
     return Table(
         columns=tuple(each.name for each in by),
         compared=tuple(each.query.meaning for each in compared),
         rows=rows,
-        in_order=in_order,
-        rest=(len(left), sum(matches.get(code, 0) for code in left)),
+        in_order=buckets is not None,
+        rest=(left, left_matches),
+        zone=next((each.zone for each in by if each.zone), ""),
     )
 
 
 def _codes(by: Sequence[Dimension], rows: Rows) -> Rows:
-    """One number per row over all dimensions; -1 where one of them has none."""
+    """One number per row over all dimensions."""
     codes = by[0].codes(rows).astype(np.int64)
     for each in by[1:]:
-        inner = each.codes(rows)
-        codes = np.where((codes >= 0) & (inner >= 0), codes * each.size + inner, -1)
+        codes = codes * each.size + each.codes(rows)
     return codes
 
 
@@ -162,23 +194,24 @@ def _counts(by: Sequence[Dimension], rows: Rows) -> dict[int, int]:
         each = by[0].counts(rows)
         present = np.flatnonzero(each)
         return dict(zip(present.tolist(), each[present].tolist(), strict=True))
-    codes = _codes(by, rows)
-    values, counts = np.unique(codes[codes >= 0], return_counts=True)
+    values, counts = np.unique(_codes(by, rows), return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
 def _persons(by: Sequence[Dimension], hits: Hits) -> dict[int, int]:
     """How many different people wrote each group's matches."""
-    codes = _codes(by, hits.rows)
-    people = hits.view.persons[hits.rows]
-    pairs = np.unique(np.stack([codes, people])[:, codes >= 0], axis=1)
+    pairs = np.unique(np.stack([_codes(by, hits.rows), hits.view.persons[hits.rows]]), axis=1)
     values, counts = np.unique(pairs[0], return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _labels(by: Sequence[Dimension], code: int) -> tuple[str, ...]:
-    labels: list[str] = []
+def _labels(by: Sequence[Dimension], codes: Sequence[int]) -> list[tuple[str | None, ...]]:
+    """The labels of each group, those of one dimension looked up together: a thread's is read from the snapshot."""
+    inner = np.array(codes, dtype=np.int64)
+    columns: list[list[str | None]] = []
     for each in reversed(by):
-        code, inner = divmod(code, each.size)
-        labels.insert(0, each.label(inner))
-    return tuple(labels)
+        inner, own = np.divmod(inner, each.size)
+        distinct_codes, places = np.unique(own, return_inverse=True)
+        names = each.labels(distinct_codes.tolist())
+        columns.insert(0, [names[place] for place in places.tolist()])
+    return list(zip(*columns, strict=True))

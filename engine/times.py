@@ -6,6 +6,7 @@ writes another form.
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from engine.errors import BadInput, quoted
@@ -22,7 +23,7 @@ __all__ = [
     "to_minute",
 ]
 
-_FORMS = "2016-11, 2016-11-07 or 2016-11-07T10:00:00Z"
+_FORMS = "2016-12, 2016-12-31 or 2016-12-31T10:00:00Z"
 _INSTANT = re.compile(
     r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
     r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,6})\d*)?)?"
@@ -123,15 +124,18 @@ def _spelled(instant: int, precision: str, separator: str) -> str:
     return to_datetime(instant).replace(tzinfo=None).isoformat(separator, precision)
 
 
+@dataclass(frozen=True, slots=True)
 class Bucketing:
-    """Consecutive buckets of one unit: `labels`, and `starts` as instants with one more for the end."""
+    """Consecutive buckets of one unit: `labels`, and `starts` as instants with one more for the end.
 
-    __slots__ = ("labels", "starts", "unit")
+    `earlier` is how many more the period would have had before the first, `zone` where its days begin at midnight.
+    """
 
-    def __init__(self, unit: str, labels: list[str], starts: list[int]) -> None:
-        self.unit = unit
-        self.labels = labels
-        self.starts = starts
+    unit: str
+    labels: tuple[str, ...]
+    starts: tuple[int, ...]
+    earlier: int
+    zone: tzinfo
 
 
 _Step = Callable[[date], date]
@@ -150,21 +154,34 @@ def _months_on(day: date, months: int) -> date:
     return date(index // 12, index % 12 + 1, 1)
 
 
-_UNITS: dict[str, tuple[_Step, _Step, Callable[[date], str]]] = {
-    "day": (lambda d: d, lambda d: d + timedelta(days=1), date.isoformat),
+_UNITS: dict[str, tuple[_Step, _Step, Callable[[date], str], Callable[[date], int]]] = {
+    "day": (lambda d: d, lambda d: d + timedelta(days=1), date.isoformat, date.toordinal),
     "week": (
         _monday,
         lambda d: d + timedelta(days=7),
         lambda d: f"{d.isocalendar()[0]:04d}-W{d.isocalendar()[1]:02d}",
+        lambda d: (d.toordinal() - 1) // 7,
     ),
     "month": (
         lambda d: d.replace(day=1),
         lambda d: _months_on(d, 1),
         lambda d: f"{d.year:04d}-{d.month:02d}",
+        lambda d: d.year * 12 + d.month,
     ),
-    "quarter": (_quarter, lambda d: _months_on(d, 3), lambda d: f"{d.year:04d}-Q{(d.month + 2) // 3}"),
-    "year": (lambda d: date(d.year, 1, 1), lambda d: date(d.year + 1, 1, 1), lambda d: f"{d.year:04d}"),
+    "quarter": (
+        _quarter,
+        lambda d: _months_on(d, 3),
+        lambda d: f"{d.year:04d}-Q{(d.month + 2) // 3}",
+        lambda d: d.year * 4 + (d.month - 1) // 3,
+    ),
+    "year": (
+        lambda d: date(d.year, 1, 1),
+        lambda d: date(d.year + 1, 1, 1),
+        lambda d: f"{d.year:04d}",
+        lambda d: d.year,
+    ),
 }
+"""Of each unit: where the bucket of a day starts, where the next one does, its name, and its number."""
 
 
 def bucketing(first: int, last: int, zone: tzinfo, unit: str | None = None, most: int = 24) -> Bucketing:
@@ -185,7 +202,7 @@ def bucketing(first: int, last: int, zone: tzinfo, unit: str | None = None, most
 
 
 def _buckets(unit: str, start: date, end: date, zone: tzinfo, most: int) -> Bucketing:
-    floor, step, label = _UNITS[unit]
+    floor, step, label, number = _UNITS[unit]
     spans = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
     earliest = end - timedelta(days=min(spans[unit] * (most + 1), (end - date.min).days))
     day = floor(max(start, earliest))
@@ -196,7 +213,7 @@ def _buckets(unit: str, start: date, end: date, zone: tzinfo, most: int) -> Buck
     days = days[-most:]
     starts = [_midnight(d, zone) for d in days]
     starts.append(_LAST + 1 if following is None else _midnight(following, zone))
-    return Bucketing(unit, [label(d) for d in days], starts)
+    return Bucketing(unit, tuple(map(label, days)), tuple(starts), number(days[0]) - number(start), zone)
 
 
 def _day(instant: int, zone: tzinfo) -> date:

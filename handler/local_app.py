@@ -3,6 +3,7 @@
 Decides which use case answers, and how long a caller waits for an export. Must never know which adapters it runs on.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,18 +25,19 @@ from engine.search import search, unseen
 from engine.sight import Caller
 from engine.snapshot.database import DatabaseSettings
 from engine.thread import open_thread
+from handler.faults import tell
 
 __all__ = ["LocalApp", "Parts"]
 
-_EXPORT_WAIT_SECONDS = 15.0
-"""A caller waits so long for an export: half of what an HTTP API allows a call."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What an application is made of.
 
-    `later` hands a running export to another process; without it a thread goes on.
+    `later` hands a running export to another process; without it a thread goes on, which the process waits for.
+    `export_wait_seconds` is how long a call waits for one, `None` until it is written.
     """
 
     name: str
@@ -53,7 +55,7 @@ class Parts:
     version: str
     redact: bool = True
     later: Callable[[str], None] | None = None
-    export_wait_seconds: float = _EXPORT_WAIT_SECONDS
+    export_wait_seconds: float | None = None
 
 
 class LocalApp:
@@ -61,6 +63,7 @@ class LocalApp:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._writing: list[_Writing] = []
 
     @property
     def limits(self) -> Limits:
@@ -124,7 +127,9 @@ class LocalApp:
         return verify(self._parts.snapshots, progress or _silent)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Let go of connections, when the exports that go on are written."""
+        for writing in self._writing:
+            writing.join()
         self._parts.reader.close()
 
     def _call(self, caller: Caller, *, brute: bool = False) -> Call:
@@ -146,9 +151,13 @@ class LocalApp:
         started = begin(request, call, parts.exports, parts.database)
         if isinstance(started, Answer):
             return started
-        failure = _run_for(started, parts.export_wait_seconds)
-        if failure is not None:
-            raise failure
+        writing = _Writing(started)
+        self._writing = [each for each in self._writing if each.is_alive()] + [writing]
+        try:
+            writing.wait(parts.export_wait_seconds)
+        except KeyboardInterrupt:
+            writing.give_up()
+            raise
         if started.export.state == "running" and parts.later is not None:
             # Handed over first: if that fails, the thread here goes on.
             parts.later(started.export.export_id)
@@ -156,20 +165,48 @@ class LocalApp:
         return started.answer()
 
 
-def _run_for(job: Job, seconds: float) -> BaseException | None:
-    """Run a job in a thread and wait; what it raised, if it has ended by then."""
-    failures: list[BaseException] = []
+class _Writing:
+    """A job in a thread of its own, which the process waits for when it ends."""
 
-    def run() -> None:
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._failure: BaseException | None = None
+        self._waited_for = True
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="export")
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._thread.join()
+
+    def wait(self, seconds: float | None) -> None:
+        """Wait so long, `None` until it has ended; raises what it has raised by then, later failures are logged."""
+        self._thread.join(seconds)
+        with self._lock:
+            self._waited_for = False
+            if self._failure is not None:
+                raise self._failure
+
+    def give_up(self) -> None:
+        """Stop at the next row, leave no file, and say so in the record."""
+        self._job.cancel()
+        self.join()
+        if self._job.export.state == "running":
+            self._job.fail()
+
+    def _run(self) -> None:
         try:
-            job.run()
-        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
-            failures.append(error)
-
-    thread = threading.Thread(target=run, name="export", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return failures[0] if failures else None
+            self._job.run()
+        except Exception as error:  # noqa: BLE001 - handed over to whoever waits, else told in the log
+            with self._lock:
+                self._failure = error
+                if not self._waited_for:
+                    logger.error("an export failed after its call had been answered: %s", tell(error))  # noqa: TRY400 - `tell` logs what may be said of a traceback
 
 
 def _silent(step: str, done: int, total: int | None) -> None:

@@ -43,6 +43,9 @@ __all__ = ["CONFIG_NAME", "Settings", "load_settings"]
 CONFIG_NAME = "hayfork.toml"
 """The file looked for in the working folder when no other is named."""
 
+STRUCTURED_PAGE_BYTES = 8_192
+"""The least page that text and object share: half of it holds a head with its echoes, and one message."""
+
 
 class Settings(BaseSettings):
     """All settings of a deployment, immutable. Paths are absolute; `config_file` is where they came from."""
@@ -136,8 +139,19 @@ def load_settings(config: Path | None = None) -> Settings:
         raise _told(error) from None
     except SettingsError as error:
         raise BadInput("bad_setting", f"a {PREFIX}* variable is not JSON", detail=str(error)) from None
+    _check_together(settings)
     file = path.resolve() if table is not None else None
     return _absolute(settings, file)
+
+
+def _check_together(settings: Settings) -> None:
+    """Refuse settings that are each right and wrong together."""
+    if settings.server.structured and settings.limits.page_bytes < STRUCTURED_PAGE_BYTES:
+        raise BadInput(
+            "bad_setting",
+            f"limits.page_bytes {settings.limits.page_bytes} is too small with server.structured",
+            next_step=f"give {STRUCTURED_PAGE_BYTES} or more, since both forms share a page, or turn the copy off",
+        )
 
 
 def _read(path: Path, *, required: bool) -> dict[str, Any] | None:

@@ -289,7 +289,7 @@ class LimitSettings(_Section):
     """Limits of one deployment. The contract's own values are the highest allowed."""
 
     page_bytes: int = _setting(
-        16_384, "Largest result.", "A result an agent can afford: about 4,000 tokens.", ge=4_096, le=16_384
+        16_384, "Largest result; at least 8,192 with `server.structured`.", "About 4,000 tokens.", ge=4_096, le=16_384
     )
     count_bytes: int = _setting(4_096, "Largest plain count.", "It is asked often and read whole.", ge=2_048, le=4_096)
     query_chars: int = _setting(4_096, "Longest query, in characters.", "Beyond that it is a program.", ge=16, le=4_096)
@@ -319,6 +319,7 @@ class LimitSettings(_Section):
     export_seconds: int = _setting(
         3_600, "How long an export's link works.", "Long enough to fetch, short enough to lose.", ge=60
     )
+    export_wait_seconds: int = _setting(15, "A call's wait for an export; 0: for all of it.", "Half of 30 s.", ge=0)
     episode_gap_seconds: int = _setting(1_800, "A pause that ends a talk.", "Half an hour.", ge=1)
     word_floor: int = _setting(
         20, "Shorter messages rank as if they had so many words.", 'Or "no worries" wins.', ge=0, le=1_000

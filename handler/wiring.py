@@ -134,6 +134,7 @@ def _parts(
         retention=Retention(settings.retention.keep_snapshots, settings.retention.grace_seconds),
         version=_version(),
         later=stores.later,
+        export_wait_seconds=settings.limits.export_wait_seconds or None,
     )
 
 

@@ -22,7 +22,7 @@ from engine.text import fold
 from engine.times import iso, iso_minute, parse_instant
 from engine.view import View
 
-__all__ = ["BoundQuery", "Condition", "bind"]
+__all__ = ["WHOLE_ECHO", "BoundQuery", "Condition", "Echo", "bind"]
 
 _STANDARD = {
     "from_role": ("client", "teammate", "bot", UNKNOWN_ROLE),
@@ -37,8 +37,21 @@ _NEAREST = 8
 
 _NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five"}
 
-_ECHOED_VALUES = 3
-"""How many values of one filter a result repeats; the rest is counted."""
+_SINGLE = ("min_words", "after", "before")
+"""Filters of one value, a number or an instant: repeated whole, or it would be another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """How much of what was asked a result repeats: characters of the query and of a value, values of a filter."""
+
+    query_chars: int = 300
+    value_chars: int = 40
+    values: int = 3
+
+
+WHOLE_ECHO = Echo()
+"""What a result repeats where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +62,23 @@ class Condition:
     values: tuple[str, ...]
     mask: NDArray[np.bool_]
 
-    def echo(self) -> str:
-        """`from_role client, bot`; a long list is cut with the number of the rest."""
-        shown = ", ".join(_bounded(value) for value in self.values[:_ECHOED_VALUES])
-        rest = len(self.values) - _ECHOED_VALUES
-        return f"{self.name} {shown}" + (f" and {rest} more" if rest > 0 else "")
+    def echo(self, echo: Echo = WHOLE_ECHO) -> str:
+        """`from_role client, bot and 2 more`."""
+        if self.name in _SINGLE:
+            return f"{self.name} {self.values[0]}"
+        kept, rest = self._cut(echo)
+        return " ".join(part for part in (self.name, ", ".join(kept), rest) if part)
+
+    def listed(self, echo: Echo = WHOLE_ECHO) -> list[str]:
+        """The same as a list: `["client", "bot", "and 2 more"]`."""
+        kept, rest = self._cut(echo)
+        return [*kept, rest] if rest else kept
+
+    def _cut(self, echo: Echo) -> tuple[list[str], str]:
+        """The values repeated, and words that count the rest."""
+        rest = len(self.values) - echo.values
+        told = "" if rest <= 0 else f"and {rest} more" if echo.values else f"{rest} values"
+        return [_bounded(value, echo.value_chars) for value in self.values[: echo.values]], told
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +115,15 @@ class BoundQuery:
                 mask = mask & condition.mask
         return mask
 
-    def filters(self) -> dict[str, Any]:
+    def filters(self, echo: Echo = WHOLE_ECHO) -> dict[str, Any]:
         """The filters as the object form echoes them."""
-        out: dict[str, Any] = {}
-        for condition in self.conditions:
-            if condition.name in ("after", "before", "min_words"):
-                out[condition.name] = (
-                    int(condition.values[0]) if condition.name == "min_words" else self._instant(condition)
-                )
-                continue
-            shown = [_bounded(value) for value in condition.values[:_ECHOED_VALUES]]
-            rest = len(condition.values) - _ECHOED_VALUES
-            out[condition.name] = shown + ([f"and {rest} more"] if rest > 0 else [])
-        return out
+        return {condition.name: self._plain(condition, echo) for condition in self.conditions}
 
-    def _instant(self, condition: Condition) -> str:
+    def _plain(self, condition: Condition, echo: Echo) -> Any:
+        if condition.name not in _SINGLE:
+            return condition.listed(echo)
+        if condition.name == "min_words":
+            return int(condition.values[0])
         instant = (self.after if condition.name == "after" else self.before) or 0
         return iso(instant) if instant % 1_000_000 == 0 else iso_minute(instant)
 
@@ -159,8 +178,8 @@ def bind(criteria: Criteria, view: View, zone: tzinfo) -> BoundQuery:
     )
 
 
-def _bounded(value: str) -> str:
-    return value if len(value) <= 40 else value[:39] + "…"
+def _bounded(value: str, most: int = WHOLE_ECHO.value_chars) -> str:
+    return value if len(value) <= most else value[: most - 1] + "…"
 
 
 def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:

@@ -52,8 +52,13 @@ class Shell:
         return load_settings(self.config)
 
     def app(self) -> App:
-        """The application over those settings; raises likewise."""
-        return self.build(self.settings())
+        """The application over those settings for one command; raises likewise.
+
+        Nobody could ask the ended process after an export, so the command waits until it is written.
+        """
+        settings = self.settings()
+        limits = settings.limits.model_copy(update={"export_wait_seconds": 0})
+        return self.build(settings.model_copy(update={"limits": limits}))
 
 
 def write_json(value: object) -> None:

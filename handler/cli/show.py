@@ -94,7 +94,7 @@ def _show_count(console: Console, answer: Mapping[str, Any]) -> None:
         columns = list(dict.fromkeys(name for row in answer["compare"] for name in row))
         _show_rows(console, columns, [[row.get(name, "") for name in columns] for row in answer["compare"]])
     if "over_time" in answer:
-        _show_over_time(console, answer["over_time"])
+        _show_over_time(console, answer["over_time"], [each["query"] for each in answer.get("compare", ())])
     rest = answer.get("rest", {})
     for name, values in answer.get("top", {}).items():
         table = _plain_table(name)
@@ -113,17 +113,20 @@ def _show_count(console: Console, answer: Mapping[str, Any]) -> None:
         show_facts(console, others)
 
 
-def _show_over_time(console: Console, over_time: Mapping[str, Any]) -> None:
+def _show_over_time(console: Console, over_time: Mapping[str, Any], compared: Sequence[str]) -> None:
     table = _plain_table(header=True)
     for name, side in ((over_time["unit"], "left"), ("matches", "right"), ("all", "right")):
         table.add_column(name, justify=side)  # type: ignore[arg-type] # both are words Rich takes
+    for query in compared:
+        table.add_column(_plain(query), justify="right")
     table.add_column("")
-    most = max((matches for _, matches, _ in over_time["rows"]), default=0)
-    for bucket, matches, everything in over_time["rows"]:
+    most = max((row[1] for row in over_time["rows"]), default=0)
+    for bucket, matches, *others in over_time["rows"]:
         bar = "█" * (matches * _BAR // most) if most else ""
         bar = bar or ("▏" if matches else "")
-        table.add_row(_plain(bucket), f"{matches:,}", f"{everything:,}", Text(bar, "green"))
+        table.add_row(_plain(bucket), f"{matches:,}", *(f"{number:,}" for number in others), Text(bar, "green"))
     console.print(table)
+    show_facts(console, {name: value for name, value in over_time.items() if name not in ("unit", "rows")})
 
 
 def _show_rows(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -179,6 +182,8 @@ def _highlighted(text: str) -> Text:
 
 
 def _said(value: Any) -> str:
+    if value is None:
+        return "(none)"
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -10,7 +10,7 @@ import pytest
 from engine.errors import BadInput, NotFound
 from engine.limits import Limits, QueryLimits
 from engine.model import ACTIVITY, BROADCAST, TOMBSTONE
-from engine.query.bind import BoundQuery, bind
+from engine.query.bind import BoundQuery, Echo, bind
 from engine.requests import Criteria
 from engine.sight import Sight
 from engine.view import View
@@ -155,6 +155,26 @@ def test_input_that_cannot_hold_is_an_error(view: View, filters: dict[str, Any],
     with pytest.raises(BadInput) as raised:
         bound(view, **filters)
     assert raised.value.code == code
+
+
+def test_a_shorter_echo_lost_how_many_values_there_were(view: View) -> None:
+    query = bound(view, from_role=("client", "teammate", "bot", "unknown"), after="2016-11-07", min_words=12)
+    assert (query.conditions[0].echo(), query.filters()["from_role"]) == (
+        "from_role client, teammate, bot and 1 more",
+        ["client", "teammate", "bot", "and 1 more"],
+    )
+    some, none = Echo(60, 5, 1), Echo(60, 5, 0)
+    assert [condition.echo(some) for condition in query.conditions] == [
+        "from_role clie… and 3 more",
+        "min_words 12",
+        "after 2016-11-07T00:00Z",
+    ]
+    assert query.filters(some) == {
+        "from_role": ["clie…", "and 3 more"],
+        "min_words": 12,
+        "after": "2016-11-07T00:00:00Z",
+    }
+    assert (query.conditions[0].echo(none), query.filters(none)["from_role"]) == ("from_role 4 values", ["4 values"])
 
 
 def test_an_echo_gives_exact_instants_and_bounded_values(view: View) -> None:

@@ -109,12 +109,13 @@ def test_tables_equal_a_recount(tmp_path: Path, seed: int) -> None:
         people = {group: len({m.author_id for m in hits if key(m) == group}) for group in groups}
         table = desk.count(query, by=by).object["table"]
         assert table["columns"] == [*by, "messages", "all", "authors"]
-        told = {tuple(row[:-3]): tuple(row[-3:]) for row in table["rows"] if row[-3]}
-        expected = {group: (n, of[group], people[group]) for group, n in groups.items() if None not in group}
-        assert told == expected or "rest" in table
+        told = {tuple(row[:-3]): tuple(row[-3:]) for row in table["rows"] if row[-3] and "before" not in str(row)}
+        before = sum(row[-3] for row in table["rows"] if "before" in str(row))
+        expected = {group: (n, of[group], people[group]) for group, n in groups.items()}
+        assert told == expected or before or "rest" in table
         assert told.items() <= expected.items()
         left = table.get("rest", {"messages": 0})["messages"]
-        assert sum(n for n, _, _ in told.values()) + left == sum(n for n, _, _ in expected.values())
+        assert sum(n for n, _, _ in told.values()) + before + left == len(hits)
 
 
 def said_by_one_name(m: SourceMessage) -> SourceMessage:
@@ -290,8 +291,18 @@ def test_days_of_the_configured_zone_are_counted(tmp_path: Path) -> None:
     noon = datetime(2016, 11, 30, 12, tzinfo=UTC)
     hours = [int((start - noon + timedelta(hours=h)) / timedelta(minutes=1)) for h in range(48)]
     desk = desk_of(tmp_path, corpus_of(tmp_path, [said(m, "x") for m in hours], index=False), zone=zone)
-    assert desk.count("x").object["over_time"]["rows"] == [
-        ["2016-11-05", 16, 16],
-        ["2016-11-06", 25, 25],
-        ["2016-11-07", 7, 7],
-    ]
+    assert desk.count("x").object["over_time"] == {
+        "unit": "day",
+        "rows": [["2016-11-05", 16, 16], ["2016-11-06", 25, 25], ["2016-11-07", 7, 7]],
+        "zone": "America/New_York",
+    }
+
+
+def test_times_were_called_utc_where_buckets_were_cut_in_another_zone(tmp_path: Path) -> None:
+    desk = desk_of(tmp_path, corpus_of(tmp_path, [said(0, "x")], index=False), zone=ZoneInfo("Europe/Berlin"))
+    zoned = "times UTC, buckets Europe/Berlin; as of 2016-11-30)"
+    for arguments, by_time in (({}, True), ({"by": ("author",)}, False), ({"by": ("author", "day")}, True)):
+        told = desk.count("x", **arguments)
+        assert told.text.split("\n")[0].endswith(zoned if by_time else "times UTC; as of 2016-11-30)")
+        table = told.object.get("over_time") or told.object["table"]
+        assert table.get("zone") == ("Europe/Berlin" if by_time else None)

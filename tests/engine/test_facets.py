@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from engine.sight import Sight
+from engine.tally import counting
+from infra.counting import CountingStatements
 from tests.engine.corpora import corpus_of, desk_of, said
 
 MESSAGES = [
@@ -36,9 +38,20 @@ def test_a_filter_of_one_value_has_no_facet(tmp_path: Path) -> None:
     assert set(desk.count("x", author=("Kim",), kind=("message",)).object["top"]) == {"conversation", "from_role"}
 
 
-def test_a_thread_is_called_by_its_root_and_a_missing_status_is_no_group(tmp_path: Path) -> None:
+def test_a_thread_is_called_by_its_root_and_a_missing_status_is_a_group_of_its_own(tmp_path: Path) -> None:
     desk = desk_of(tmp_path, corpus_of(tmp_path, MESSAGES, index=False))
     rows = desk.count("x", by=("thread",)).object["table"]["rows"]
     assert rows[0] == ["general:3", 2, 2, 2]
     assert {row[0] for row in rows[1:]} == {"C1:1", "C2:2", "general:5"}
-    assert desk.count("x", by=("status",)).object["table"]["rows"] == [["open", 1, 1, 1]]
+    told = desk.count("x", by=("status",))
+    assert told.object["table"]["rows"] == [[None, 4, 4, 2], ["open", 1, 1, 1]]
+    assert told.text.split("\n")[-2:] == ["- (none) 4/4 (2)", "- open 1/1 (1)"]
+
+
+def test_a_table_of_threads_read_its_names_one_by_one(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, [said(n, "x") for n in range(100)], index=False)
+    corpus.database = CountingStatements(corpus.database)
+    desk = desk_of(tmp_path, corpus)
+    with counting() as tally:
+        desk.count(by=("thread",))
+    assert tally.counts["statements"] == 1

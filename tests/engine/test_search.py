@@ -111,6 +111,31 @@ def test_a_search_reads_as_lines_and_as_an_object(desk: Desk) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("query", "head", "found"),
+    [
+        ('docker OR "->"', "", {"1": "fts", "2": "substring", "3": "substring"}),
+        ('docker NOT "=>"', "", {"1": "fts", "3": "fts"}),
+        ('"->"', "found by scan; ", {"2": "substring", "3": "substring"}),
+        ('NOT "->"', "found by scan; ", {"1": "substring", "4": "substring"}),
+        ("NOT docker", "", {"2": "fts", "4": "fts"}),
+        ('NOT docker NOT "=>"', "", {"2": "substring", "4": "substring"}),
+        ("", "", {"1": "fts", "2": "fts", "3": "fts", "4": "fts"}),
+    ],
+)
+def test_what_found_a_hit_was_told_for_the_whole_query(
+    tmp_path: Path, query: str, head: str, found: dict[str, str]
+) -> None:
+    bodies = ("docker", "a -> b", "docker -> c", "plain")
+    desk = desk_of(tmp_path, corpus_of(tmp_path, [said(n, body) for n, body in enumerate(bodies, 1)]))
+    told = desk.search(query, order="oldest")
+    assert {message["id"].split(":")[1]: message["match"] for message in told.object["messages"]} == found
+    first, *lines = [line for line in told.text.split("\n") if line.startswith(("searched", "["))]
+    assert f" ({head}activity not searched" in first
+    assert [line.endswith(" (scan)") for line in lines] == [way != "fts" and not head for way in found.values()]
+    assert " (scan)" not in desk.search(query, fields=("text",), context=1).text
+
+
 def test_no_match_starts_no_session_and_gives_hints(desk: Desk) -> None:
     told = desk.search("docker zzz", author=("P1",))
     assert {"session", "batch"} & told.object.keys() == set()
@@ -135,7 +160,7 @@ def test_newest_and_oldest_are_plain_timelines_without_merging(desk: Desk) -> No
 def test_without_words_a_conversation_reads_like_a_log(desk: Desk) -> None:
     told = desk.search(conversation=("b",), order="oldest", limit=2)
     assert hits(told.object) == ["b:1", "b:3"]
-    assert "match" not in told.object["messages"][0]
+    assert [message["match"] for message in told.object["messages"]] == ["fts", "fts"]
     assert told.text.startswith("searched: conversation b (activity not searched: 0 match; times UTC")
 
 

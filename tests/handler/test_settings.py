@@ -144,6 +144,11 @@ SOURCE = '[[sources]]\nformat = "slack"\nlocation = "x"\n'
             "bad_setting: corpus.timezone '-': is no time zone; use a name like Europe/Vienna",
         ),
         (
+            "[limits]\npage_bytes = 8191\n[server]\nstructured = true",
+            "bad_setting: limits.page_bytes 8191 is too small with server.structured;"
+            " give 8192 or more, since both forms share a page, or turn the copy off",
+        ),
+        (
             "[limits]\npage_bytes = 20000",
             "bad_setting: limits.page_bytes '20000': input should be less than or equal to 16384",
         ),
