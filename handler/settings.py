@@ -38,7 +38,7 @@ from handler.settings_table import (
     setting_rows,
 )
 
-__all__ = ["CONFIG_NAME", "Settings", "load_settings"]
+__all__ = ["CONFIG_NAME", "STRUCTURED_PAGE_BYTES", "Settings", "load_settings"]
 
 CONFIG_NAME = "hayfork.toml"
 """The file looked for in the working folder when no other is named."""

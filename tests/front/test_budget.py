@@ -17,6 +17,7 @@ from engine.pack import framed_bytes
 from engine.sight import Caller
 from handler.app import App
 from handler.arguments import parse_arguments
+from handler.settings import STRUCTURED_PAGE_BYTES
 from handler.settings_table import LimitSettings
 from tests.front.corpora import app_over, table_settings
 from tests.front.hostile import FILLERS, calls, crowd_calls, crowded, full_rows, heaviest_calls, random_rows
@@ -118,16 +119,17 @@ def test_a_page_set_too_small_for_anything_is_a_clear_error(tmp_path: Path) -> N
             app.call(parse_arguments(tool, arguments, app.limits), Caller("test"))
 
 
-def test_the_smallest_page_that_settings_allow_holds_every_answer(tmp_path: Path) -> None:
-    rows = crowded(100)
-    least = LimitSettings(page_bytes=4_096, count_bytes=2_048)
-    app = app_over(table_settings(tmp_path, rows, limits=least))
+@pytest.mark.parametrize("page_bytes", [4_096, STRUCTURED_PAGE_BYTES])
+def test_the_smallest_page_that_settings_allow_holds_every_answer(tmp_path: Path, page_bytes: int) -> None:
+    rows, structured = crowded(100), page_bytes == STRUCTURED_PAGE_BYTES
+    least = LimitSettings(page_bytes=page_bytes, count_bytes=2_048)
+    app = app_over(table_settings(tmp_path, rows, limits=least, structured=structured))
     app.refresh()
     ids = [message_id_of(row["conversation_id"], row["native_id"]) for row in rows[:10]]
     for tool, arguments in heaviest_calls(rows, ids):
         answer = app.call(parse_arguments(tool, arguments, app.limits), Caller("test"))
-        most = (2_048 if most_of(tool, arguments) == COUNT else 4_096) - 512
-        assert framed_bytes(answer.text, None) <= most, (tool, arguments)
+        most = (2_048 if most_of(tool, arguments) == COUNT else page_bytes) - 512
+        assert framed_bytes(answer.text, answer.object if structured else None) <= most, (tool, arguments)
 
 
 @settings(
