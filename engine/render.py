@@ -142,12 +142,13 @@ def message_line(
         head.append(f"#{inline(m.conversation)}")
     if "author" in wanted:
         head.append(inline(m.author))
+    said_role = m.from_role if "from_role" in wanted else ""
     aside = [
         inline(text)
         for name, text in (
             ("from_role", m.from_role),
             ("to_role", f"to {m.to_role}" if m.to_role else ""),
-            ("kind", m.kind if m.kind != "message" else ""),
+            ("kind", m.kind if m.kind not in ("message", said_role) else ""),
             ("status", m.status or ""),
         )
         if name in wanted and text

@@ -21,32 +21,42 @@ def _object(required: tuple[str, ...] = (), **types: str) -> dict[str, Any]:
 
 
 _SCOPE = ("searched", "found")
+_PAGE = _object(
+    (*_SCOPE, "shown", "left_out", "messages"),
+    searched="object",
+    found="object",
+    shown="integer",
+    left_out="object",
+    copies="integer",
+    session="string",
+    repeated="boolean",
+    messages="array",
+)
 
 OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
     {
         "count_messages": _object(
-            _SCOPE, searched="object", found="object", over_time="object", top="object", table="object"
-        ),
-        "search_messages": _object(
             _SCOPE,
             searched="object",
             found="object",
-            shown="integer",
-            left_out="object",
-            session="string",
-            messages="array",
+            corpus="object",
+            compare="array",
+            over_time="object",
+            top="object",
+            rest="object",
+            terms="object",
+            table="object",
         ),
-        "unseen_messages": _object(
-            _SCOPE,
-            searched="object",
-            found="object",
-            shown="integer",
-            left_out="object",
-            session="string",
-            messages="array",
+        "search_messages": _PAGE,
+        "unseen_messages": _PAGE,
+        "open_thread": _object(view="string", left_out="object", session="string", messages="array", talks="array"),
+        "export_messages": _object(
+            running="boolean",
+            export="string",
+            link="string",
+            rows="integer",
+            sha256="string",
         ),
-        "open_thread": _object(view="string", left_out="object", session="string", messages="array"),
-        "export_messages": _object(running="boolean", export="string", link="string", rows="integer", sha256="string"),
     }
 )
 """By tool name."""

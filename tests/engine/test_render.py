@@ -99,6 +99,13 @@ def test_what_says_nothing_is_left_out() -> None:
     }
 
 
+def test_a_bot_was_called_a_bot_twice() -> None:
+    bot = replace(PLAIN, message=replace(PLAIN.message, from_role="bot", kind="bot"))
+    assert message_line(bot, EVERYTHING) == "[C1:1] 2016-11-30 12:00 #general Ann (bot): body"
+    assert message_line(bot, frozenset({"kind"})) == "[C1:1] (bot)"
+    assert message_object(bot, frozenset({"from_role", "kind"})) == {"id": "C1:1", "from_role": "bot", "kind": "bot"}
+
+
 @pytest.mark.parametrize(
     ("fields", "line"),
     [

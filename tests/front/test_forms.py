@@ -75,7 +75,7 @@ def line_of(message: Mapping[str, Any], *, hoisted: Mapping[str, Any] | None = N
     m = {**(hoisted or {}), **message}
     day, clock = m["sent_at"].split("T")
     aside = [m["from_role"], *([f"to {m['to_role']}"] if "to_role" in m else [])]
-    aside += [m[name] for name in ("kind", "status") if name in m]
+    aside += [m[name] for name in ("kind", "status") if name in m and (name, m[name]) != ("kind", m["from_role"])]
     text = m["text"].replace("\n", " ⏎ ")
     if "truncated" in m:
         text = f"{text.removesuffix('…').rstrip()} …/{m['truncated']}"

@@ -71,6 +71,7 @@ class SmallApp:
         shown = request.limit if isinstance(request, SearchRequest) else shown
         texts = list(found.items())[:shown]
         lines = [f"[{i}] {t.replace(chr(10), ' ⏎ ')}" for i, t in texts]
+        head |= {"shown": len(texts), "left_out": {"messages": len(found) - len(texts)}}
         head["messages"] = [{"id": i, "text": t} for i, t in texts]
         return Answer("\n".join([line, *lines]), head)
 

@@ -164,6 +164,8 @@ async def test_the_object_travels_beside_the_text_only_by_setting(mode: Mode) ->
         assert result.structured_content == {
             "searched": {"not_searched": {"activity": 0}},
             "found": {"messages": 2},
+            "shown": 1,
+            "left_out": {"messages": 1},
             "messages": [{"id": "C1:1.1", "text": MESSAGES["C1:1.1"]}],
         }
         failed = await client.call_tool("search_messages", {"limit": 0})

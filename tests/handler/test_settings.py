@@ -145,8 +145,10 @@ SOURCE = '[[sources]]\nformat = "slack"\nlocation = "x"\n'
         ),
         (
             "[limits]\npage_bytes = 8191\n[server]\nstructured = true",
-            "bad_setting: limits.page_bytes 8191 is too small with server.structured;"
-            " give 8192 or more, since both forms share a page, or turn the copy off",
+            (
+                "bad_setting: limits.page_bytes 8191 is too small with server.structured;"
+                " give 8192 or more, since both forms share a page, or turn the copy off"
+            ),
         ),
         (
             "[limits]\npage_bytes = 20000",
