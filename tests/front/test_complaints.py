@@ -189,7 +189,7 @@ def test_guests_bots_and_missing_members_have_names_where_there_are_any(port: in
     assert "ask @Ada and @UGUEST and @Nora about ⟦pelicans⟧" in line
     assert " Slackbot (" in ask(port, "search_messages", query="herons").lines[-1]
     assert " UMISSING (unknown)" in ask(port, "search_messages", query="ibis").lines[-1]
-    assert " Pipey (bot, bot)" in ask(port, "search_messages", query="hello").lines[-1]
+    assert " Pipey (bot)" in ask(port, "search_messages", query="hello").lines[-1]
 
 
 def test_no_token_and_no_address_is_found_or_exported(port: int) -> None:
