@@ -23,12 +23,6 @@ PresignedOf = Callable[[str], str | None]
 """From an export's id a URL that fetches its file for a short time; `None` when there is nothing to fetch."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{22,86}")
-_HEADERS = (
-    # A cached redirect would outlive both the signature and a revocation.
-    (b"cache-control", b"no-store"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-)
 
 
 def with_exports(inner: ASGIApp, presigned_of: PresignedOf) -> ASGIApp:
@@ -69,7 +63,6 @@ _WORDS = {
 async def _respond(send: Send, status: HTTPStatus, name: bytes = b"", value: bytes = b"") -> None:
     body = compact({"message": _WORDS[status]})
     headers = [
-        *_HEADERS,
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
     ]

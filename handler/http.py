@@ -8,7 +8,7 @@ carry it.
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -16,12 +16,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import BadInput, quoted
+from handler.answer_headers import with_cors, with_security_headers
 from handler.app import App
+from handler.bodies import BodyLimits, BodyRefused, read_body, replayed
 from handler.mcp_server import LOCAL_CALLER, CallerOf, build_server
 from handler.metering.prices import FREE, Prices
 from handler.wire import compact, mend_surrogates, recode
 
-__all__ = ["HEALTH_PATH", "HttpOptions", "build_http", "serve_http"]
+__all__ = ["HEALTH_PATH", "HttpOptions", "build_http", "refuse", "serve_http"]
 
 HEALTH_PATH = "/health"
 
@@ -34,14 +36,16 @@ class HttpOptions:
 
     `allowed_hosts` are values of the Host header accepted beside loopback (`name`, `name:port` or
     `name:*`), a single `*` accepts all, for hosts behind a gateway that checks. `allowed_origins` likewise,
-    with scheme. `max_body_bytes` is the longest request body, `threads` how many calls are answered at
+    with scheme. With `cors` pages of `allowed_origins`
+    may read answers in a browser. `threads` how many calls are answered at
     once. `prices` are what callers are told that calls cost.
     """
 
     path: str = "/mcp"
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
-    max_body_bytes: int = 1_048_576
+    body: BodyLimits = field(default_factory=BodyLimits)
+    cors: bool = False
     threads: int = 8
     prices: Prices = FREE
 
@@ -56,66 +60,66 @@ def build_http(
         streamable_http_path=options.path,
         stateless_http=True,
         json_response=True,
-        max_request_body_size=options.max_body_bytes,
-        transport_security=_security(options),
+        max_request_body_size=options.body.max_bytes,
+        # Checked before: the library writes what it refuses into the log, word for word.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    places = _Places(options)
 
     async def edge(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await inner(scope, receive, send)
         elif scope["path"] == HEALTH_PATH:
             await _respond(send, HTTPStatus.OK, {"status": "ok"})
+        elif (refused := places.refused(Headers(scope=scope))) is not None:
+            await refuse(send, *refused)
         elif scope["path"] == options.path and scope["method"] != "POST":
             # The library holds a GET of the handshake eras open for ever, and there is no session to DELETE.
-            await _refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "only POST is served here", allow="POST")
+            await refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "only POST is served here", allow="POST")
         else:
-            await _exchange(inner, scope, receive, send, options.max_body_bytes)
+            await _exchange(inner, scope, receive, send, options.body)
 
     return edge
 
 
-def _security(options: HttpOptions) -> TransportSecuritySettings:
-    """Loopback and what is named, on any port; a name without port stands for itself alone."""
-    if "*" in options.allowed_hosts:
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    hosts = [form for name in _LOOPBACK for form in (name, f"{name}:*")]
-    origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in hosts]
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=[*hosts, *options.allowed_hosts],
-        allowed_origins=[*origins, *options.allowed_origins],
-    )
+class _Places:
+    """Where a request may have been sent, and from which pages of the web: all others are refused (DNS rebinding).
 
-
-async def _exchange(inner: ASGIApp, scope: Scope, receive: Receive, send: Send, max_body_bytes: int) -> None:
-    """One request with its body whole and mended, and its answer recoded."""
-    body = await _body(scope, receive, max_body_bytes)
-    if body is None:
-        await _refuse(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is over {max_body_bytes} bytes")
-        return
-    pending: list[Message] = [{"type": "http.request", "body": mend_surrogates(body), "more_body": False}]
-
-    async def replay() -> Message:
-        return pending.pop() if pending else await receive()
-
-    await inner(scope, replay, _recoding(send))
-
-
-async def _body(scope: Scope, receive: Receive, max_body_bytes: int) -> bytes | None:
-    """The whole body, `None` when it is too long: what it says of its length is believed only when too
-    much.
+    Loopback and what is named, loopback on any port; a name without port stands for itself alone.
     """
-    declared = Headers(scope=scope).get("content-length", "")
-    if declared.isascii() and declared.isdigit() and int(declared[:20]) > max_body_bytes:
+
+    def __init__(self, options: HttpOptions) -> None:
+        loopback = [form for name in _LOOPBACK for form in (name, f"{name}:*")]
+        self._any_host = "*" in options.allowed_hosts
+        self._hosts = [*loopback, *options.allowed_hosts]
+        # Behind a gateway loopback is somebody else's.
+        pages = [] if self._any_host else [f"{scheme}://{form}" for scheme in ("http", "https") for form in loopback]
+        self._origins = [*pages, *options.allowed_origins]
+
+    def refused(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
+        """Status and words for a request that is out of place."""
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if not self._any_host and (len(hosts) != 1 or not _among(hosts[0], self._hosts)):
+            return HTTPStatus.MISDIRECTED_REQUEST, "this host is not served here"
+        if any(not _among(origin, self._origins) for origin in origins):
+            return HTTPStatus.FORBIDDEN, "pages of this origin may not ask"
         return None
-    body = bytearray()
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > max_body_bytes:
-            return None
-        if message["type"] != "http.request" or not message.get("more_body", False):
-            return bytes(body)
+
+
+def _among(value: str, allowed: list[str]) -> bool:
+    """Whether `value` is one of `allowed`, of which `name:*` is the name with any port."""
+    name, _, port = value.rpartition(":")
+    return value in allowed or (port.isdigit() and f"{name}:*" in allowed)
+
+
+async def _exchange(inner: ASGIApp, scope: Scope, receive: Receive, send: Send, limits: BodyLimits) -> None:
+    """One request with its body whole and mended, and its answer recoded."""
+    try:
+        body = await read_body(scope, receive, limits)
+    except BodyRefused as error:
+        await refuse(send, error.status, error.message, connection="close")
+        return
+    await inner(scope, replayed(mend_surrogates(body), receive), _recoding(send))
 
 
 def _recoding(send: Send) -> Send:
@@ -143,7 +147,8 @@ def _recoding(send: Send) -> Send:
     return recode_and_send
 
 
-async def _refuse(send: Send, status: HTTPStatus, message: str, **headers: str) -> None:
+async def refuse(send: Send, status: HTTPStatus, message: str, **headers: str) -> None:
+    """Answer that a request was not looked at, in the protocol's form of an error."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
     await _respond(send, status, error, **headers)
 
@@ -189,8 +194,10 @@ def serve_http(
             f"cannot listen on {quoted(host)} port {port}: {error.strerror}",
             next_step="choose another host or port",
         ) from None
+    http = guard(build_http(app, options, caller_of=caller_of))
+    served = with_security_headers(with_cors(http, options.allowed_origins if options.cors else ()))
     config = uvicorn.Config(
-        _announcing(guard(build_http(app, options, caller_of=caller_of)), ready, listener.getsockname()[1]),
+        _announcing(served, ready, listener.getsockname()[1]),
         log_level="warning",
         access_log=False,
         lifespan="on",

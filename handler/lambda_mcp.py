@@ -10,23 +10,27 @@ import gc
 import random
 from collections.abc import Callable
 from functools import cache
+from http import HTTPStatus
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from mangum import Mangum
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import BadInput
-from handler.auth.gate import caller_of, with_gate
-from handler.exports_route import with_exports
-from handler.http import HttpOptions, build_http
+from handler.answer_headers import with_cors, with_security_headers
+from handler.auth.gate import Gate, caller_of, with_gate
+from handler.bodies import body_limits
+from handler.exports_route import PresignedOf, with_exports
+from handler.http import HttpOptions, build_http, refuse
 from handler.lambda_settings import at_start, lambda_settings
 from handler.metering.prices import shown_prices
 from handler.signals import Signals
 from handler.wiring import build_counted_app, build_export_links, build_gate, system_clock
 
-__all__ = ["Container", "handler"]
+__all__ = ["Container", "behind_doors", "handler"]
 
 
 class Container:
@@ -132,16 +136,40 @@ def _make(address: str) -> ASGIApp:
             "auth.modes is none, and a function is open to the world",
             next_step="set HAYFORK_AUTH_MODES to api_key, oauth, iam or several of them",
         )
-    # The gateway passes requests of its own host only.
     options = HttpOptions(
         allowed_hosts=("*",),
-        max_body_bytes=settings.server.max_body_bytes,
+        allowed_origins=settings.server.allowed_origins,
+        body=body_limits(settings.server),
+        cors=settings.server.cors,
         threads=settings.server.threads,
         prices=shown_prices(settings),
     )
     app = build_counted_app(settings, system_clock, _signals().called)
     http = build_http(app, options, caller_of=caller_of)
-    return with_exports(with_gate(http, gate), build_export_links(settings, system_clock))
+    return behind_doors(http, gate, build_export_links(settings, system_clock), options)
+
+
+def behind_doors(http: ASGIApp, gate: Gate, presigned_of: PresignedOf, options: HttpOptions) -> ASGIApp:
+    """`http` and everything that stands in front of it here, as it is deployed."""
+    served = with_exports(with_gate(http, gate), presigned_of)
+    return with_security_headers(
+        _with_own_host(with_cors(served, options.allowed_origins if options.cors else ())), https=True
+    )
+
+
+def _with_own_host(inner: ASGIApp) -> ASGIApp:
+    """`inner`, for requests to the host that the gateway says it is: nobody else's links begin with another."""
+
+    async def own(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            gateway = scope["aws.event"].get("requestContext", {}).get("domainName", "")
+            hosts = Headers(scope=scope).getlist("host")
+            if [host.partition(":")[0].lower() for host in hosts] != [gateway.lower()]:
+                await refuse(send, HTTPStatus.MISDIRECTED_REQUEST, "this host is not served here")
+                return
+        await inner(scope, receive, send)
+
+    return own
 
 
 @cache

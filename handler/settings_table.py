@@ -153,6 +153,11 @@ class ServerSettings(_Section):
     allowed_origins: Names = _setting(
         (), "Values of the Origin header to accept beside loopback.", "Others are refused: DNS rebinding."
     )
+    cors: bool = _setting(
+        False,
+        "Let pages of allowed_origins read answers in a browser (CORS).",
+        "Off: no page of the web has any business here.",
+    )
     threads: int = _setting(8, "Calls answered at once.", "More only wait for the same processor.", ge=1, le=64)
     max_body_bytes: int = _setting(
         1_048_576,
@@ -160,6 +165,12 @@ class ServerSettings(_Section):
         "Six queries, escaped, stay under 300 KB.",
         ge=16_384,
         le=4_194_304,
+    )
+    body_seconds: float = _setting(
+        10.0, "Time to send a request's body.", "Who sends a byte a minute holds a connection for ever.", gt=0, le=60
+    )
+    json_levels: int = _setting(
+        32, "How deep arrays and objects of a request may nest.", "A call has six; parsers recurse.", ge=8, le=200
     )
     structured: bool = _setting(
         False,

@@ -200,13 +200,14 @@ def build_gate(settings: Settings, clock: Clock, address: str) -> "Gate | None":
         return None
     from handler.auth.api_key import ApiKeys  # noqa: PLC0415 - only who takes proof needs it
     from handler.auth.gate import Gate  # noqa: PLC0415 - likewise
+    from handler.bodies import body_limits  # noqa: PLC0415 - likewise
 
     return Gate(
         policies=build_policies(settings),
         keys=ApiKeys(build_keys(settings), clock) if "api_key" in auth.modes else None,
         oauth=_oauth(settings, clock, auth.oauth_audience or f"{address}/mcp") if "oauth" in auth.modes else None,
         iam="iam" in auth.modes,
-        max_body_bytes=settings.server.max_body_bytes,
+        body=body_limits(settings.server),
     )
 
 

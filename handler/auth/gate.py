@@ -11,7 +11,7 @@ credential that does not count gets one answer, whatever is wrong with it. Must 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -25,7 +25,7 @@ from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import Unavailable
 from engine.sight import Caller
@@ -33,8 +33,9 @@ from handler.auth.api_key import KEY_PREFIX, ApiKeys
 from handler.auth.iam import iam_identity
 from handler.auth.identity import Identity
 from handler.auth.policies import Policies
+from handler.bodies import BodyLimits, BodyRefused, read_body, replayed
 from handler.faults import tell
-from handler.http import HEALTH_PATH
+from handler.http import HEALTH_PATH, refuse
 from handler.mcp_server import Context
 from handler.wire import compact
 
@@ -73,7 +74,7 @@ class Gate:
     keys: ApiKeys | None = None
     oauth: OAuthServer | None = None
     iam: bool = False
-    max_body_bytes: int = 1_048_576
+    body: BodyLimits = field(default_factory=BodyLimits)
 
 
 def caller_of(ctx: Context) -> Caller:
@@ -117,9 +118,12 @@ def with_gate(inner: ASGIApp, gate: Gate) -> ASGIApp:
             identity, user = await _proven(gate, scope)
             caller = _caller(gate.policies, identity)
             if caller.locked and gate.oauth is not None:
-                receive = await _unlocked(gate, gate.oauth, caller, receive)
+                receive = await _unlocked(gate, gate.oauth, caller, scope, receive)
         except _Refused as refused:
             await challenge.answer(send, refused)
+            return
+        except BodyRefused as error:
+            await refuse(send, error.status, error.message, connection="close")
             return
         except Unavailable as error:
             tell(error)
@@ -202,28 +206,18 @@ def _lacking(scopes: tuple[str, ...]) -> _Refused:
     return _Refused(HTTPStatus.FORBIDDEN, "insufficient_scope", f"Required scope: {' '.join(scopes)}", scopes)
 
 
-async def _unlocked(gate: Gate, oauth: OAuthServer, caller: Caller, receive: Receive) -> Receive:
+async def _unlocked(gate: Gate, oauth: OAuthServer, caller: Caller, scope: Scope, receive: Receive) -> Receive:
     """The request as it came, unless it calls a tool that wants a scope its token lacks.
 
     Raises:
         _Refused: with the scopes that suffice for the call, those every token must have included.
+        BodyRefused: it is not read.
     """
-    messages: list[Message] = []
-    body = bytearray()
-    while len(body) <= gate.max_body_bytes:
-        message = await receive()
-        messages.append(message)
-        body += message.get("body", b"")
-        if message["type"] != "http.request" or not message.get("more_body", False):
-            break
-    tool = _tool_called(bytes(body))
+    body = await read_body(scope, receive, gate.body)
+    tool = _tool_called(body)
     if tool is not None and tool in caller.locked and caller.has(tool):
         raise _lacking((*oauth.scopes, oauth.tool_scopes[tool]))
-
-    async def replay() -> Message:
-        return messages.pop(0) if messages else await receive()
-
-    return replay
+    return replayed(body, receive)
 
 
 def _tool_called(body: bytes) -> str | None:
@@ -275,8 +269,6 @@ async def _answer(send: Send, status: HTTPStatus, value: object, *headers: tuple
     all_headers = (
         ("content-type", "application/json"),
         ("content-length", str(len(body))),
-        ("cache-control", "no-store"),
-        ("x-content-type-options", "nosniff"),
         *headers,
     )
     raw = [(name.encode("ascii"), text.encode("ascii")) for name, text in all_headers]

@@ -121,12 +121,14 @@ def _serve(
 
         serve_stdio(app, threads=settings.server.threads, prices=prices)
         return
+    from handler.bodies import body_limits  # noqa: PLC0415 - see above
     from handler.http import HttpOptions, serve_http  # noqa: PLC0415 - see above
 
     options = HttpOptions(
         allowed_hosts=settings.server.allowed_hosts,
         allowed_origins=settings.server.allowed_origins,
-        max_body_bytes=settings.server.max_body_bytes,
+        body=body_limits(settings.server),
+        cors=settings.server.cors,
         threads=settings.server.threads,
         prices=prices,
     )

@@ -7,6 +7,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from engine.errors import Unavailable
+from handler.answer_headers import with_security_headers
 from handler.exports_route import with_exports
 
 ID = "k" * 43
@@ -37,7 +38,8 @@ def asked(path: str, method: str = "GET", answer: Any = "https://store.test/file
         raise AssertionError("nothing is read")
 
     async def run() -> None:
-        await with_exports(inner, presigned_of)({"type": "http", "path": path, "method": method}, receive, send)
+        served = with_security_headers(with_exports(inner, presigned_of), https=True)
+        await served({"type": "http", "path": path, "method": method}, receive, send)
 
     anyio.run(run)
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

@@ -12,6 +12,7 @@ import pytest
 
 from engine.answer import Answer
 from engine.errors import BadInput
+from handler.bodies import BodyLimits
 from handler.http import HttpOptions, serve_http
 from tests.handler.running import MODERN, VERSIONS, exchange, running
 from tests.handler.small_app import SmallApp
@@ -66,7 +67,7 @@ def test_a_foreign_host_or_origin_is_refused_until_it_is_allowed(version: str) -
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_body_over_the_limit_is_refused_and_the_next_is_served(version: str) -> None:
-    with running(SmallApp(), HttpOptions(max_body_bytes=20_000)) as port:
+    with running(SmallApp(), HttpOptions(body=BodyLimits(max_bytes=20_000))) as port:
         long = {"name": "count_messages", "arguments": {"query": "x" * 20_000}}
         reply = exchange(port, "tools/call", long, version=version)
         assert reply.status == 413

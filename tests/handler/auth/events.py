@@ -11,9 +11,8 @@ import uvicorn
 
 from handler.app import App
 from handler.auth.gate import Gate, caller_of, with_gate
-from handler.exports_route import with_exports
 from handler.http import HttpOptions, build_http
-from handler.lambda_mcp import Container
+from handler.lambda_mcp import Container, behind_doors
 from tests.handler.wired_app import wired_app
 
 __all__ = ["ADDRESS", "asked", "container", "event", "guarded", "tools_call"]
@@ -26,8 +25,9 @@ _EVENT = Path(__file__).parents[2] / "fixtures" / "events" / "http-api.json"
 def container(folder: Path, gate: Gate) -> Container:
     """A container over 120 messages, behind a gate, as `handler.lambda_mcp` puts one together."""
     app = wired_app(folder)
-    http = build_http(app, HttpOptions(allowed_hosts=("*",)), caller_of=caller_of)
-    made = Container(lambda _: with_exports(with_gate(http, gate), lambda _: None))
+    options = HttpOptions(allowed_hosts=("*",), body=gate.body)
+    http = build_http(app, options, caller_of=caller_of)
+    made = Container(lambda _: behind_doors(http, gate, lambda _: None, options))
     made.start(ADDRESS)
     return made
 

@@ -17,6 +17,7 @@ import pytest
 from handler.auth.api_key import ApiKeys, mint_key
 from handler.auth.gate import Gate, caller_of, with_gate
 from handler.auth.policies import Policies
+from handler.bodies import BodyLimits
 from handler.http import HttpOptions, build_http
 from handler.lambda_mcp import Container
 from handler.settings_table import PolicySettings
@@ -51,7 +52,7 @@ class Desk:
             Policies(POLICIES, settings.corpus.zone, {}),
             ApiKeys(self.store, self.clock),
             iam=True,
-            max_body_bytes=65_536,
+            body=BodyLimits(max_bytes=65_536),
         )
         self.container: Container = container(folder, gate)
 
