@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from engine.model import SourceMessage, SourceReport
+from engine.snapshot.format import FileEntry
 
 __all__ = [
     "Batch",
@@ -81,6 +82,17 @@ class SnapshotStore(Protocol):
 
     def sizes(self, snapshot_id: str) -> dict[str, int]:
         """Every file of a snapshot with its size in bytes, names relative to its prefix.
+
+        Raises:
+            Unavailable: the store cannot be reached.
+        """
+        ...
+
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
+        """Names of those files that are missing or not what their entries say, as far as a look at opening may cost.
+
+        Sizes tell, and checksums: those the store keeps, or those of files at hand that counts are made of. For sure
+        only `sha256` tells.
 
         Raises:
             Unavailable: the store cannot be reached.

@@ -18,8 +18,8 @@ from engine.model import SourceMessage, SourceReport
 from engine.ports import Progress, SnapshotStore, Source
 from engine.redaction import FORMS_DIGEST, redacted
 from engine.snapshot.database import Database, DatabaseSettings, connect, failures_told
-from engine.snapshot.format import FORMAT_VERSION, MANIFEST, Manifest
-from engine.snapshot.open import open_corpus
+from engine.snapshot.format import FORMAT_VERSION, MANIFEST, FileEntry, Manifest
+from engine.snapshot.open import open_corpus, whole_manifest
 from engine.snapshot.scratch import scratch
 from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
@@ -144,12 +144,9 @@ def _swept(store: SnapshotStore, build: Build) -> list[str]:
 
 def _unchanged(store: SnapshotStore, current: str, digests: Sequence[dict[str, str]]) -> bool:
     try:
-        manifest = Manifest.from_bytes(store.read(current, MANIFEST))
-        sizes = store.sizes(current)
+        manifest = whole_manifest(store, current)
     except EngineError:
         return False  # a broken current snapshot is best replaced
-    if any(sizes.get(entry.name) != entry.size for entry in manifest.files):
-        return False
     return [{"name": s["name"], "digest": s["digest"]} for s in manifest.sources] == list(digests)
 
 
@@ -191,9 +188,8 @@ class _Unpublished:
     def read(self, snapshot_id: str, name: str) -> bytes:  # noqa: ARG002 - there is but one
         return (self._folder / name).read_bytes()
 
-    def sizes(self, snapshot_id: str) -> dict[str, int]:  # noqa: ARG002 - likewise
-        files = [path for path in self._folder.rglob("*") if path.is_file()]
-        return {path.relative_to(self._folder).as_posix(): path.stat().st_size for path in files}
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:  # noqa: ARG002 - likewise
+        return [entry.name for entry in files if (self._folder / entry.name).stat().st_size != entry.size]
 
     def prefix(self, snapshot_id: str) -> str:  # noqa: ARG002 - likewise
         return f"{self._folder}/"

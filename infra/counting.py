@@ -20,6 +20,7 @@ from weakref import WeakSet
 import duckdb
 
 from engine.ports import Batch, Export, ExportSink, ExportStore, SeenStore, SnapshotStore
+from engine.snapshot.format import FileEntry
 from engine.snapshot.statements import Statements, Tables
 from engine.tally import add
 
@@ -82,6 +83,11 @@ class CountingSnapshots:
         """Counted."""
         add("snapshot_requests")
         return self._inner.sizes(snapshot_id)
+
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
+        """Counted."""
+        add("snapshot_requests")
+        return self._inner.altered(snapshot_id, files)
 
     def sha256(self, snapshot_id: str, name: str) -> str:
         """Counted."""

@@ -12,13 +12,14 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import BadInput, Unavailable
 from engine.ports import Export
-from engine.snapshot.format import CURRENT, MANIFEST, check_snapshot_id
+from engine.snapshot.format import COUNTED, CURRENT, MANIFEST, FileEntry, check_snapshot_id
 from infra.layout import (
     EXPORT_RECORDS,
     check_file_name,
@@ -35,6 +36,8 @@ from infra.layout import (
 )
 
 __all__ = ["LocalExports", "LocalSnapshots"]
+
+_HASHED_AT_ONCE = 4
 
 
 class LocalSnapshots:
@@ -84,6 +87,19 @@ class LocalSnapshots:
         folder = self._folder(snapshot_id)
         with _reachable():
             return {name: (folder / name).stat().st_size for name in _files(folder)}
+
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
+        """By size, and by SHA-256 where counts are made of a file: a quarter of a snapshot, at a gigabyte a second."""
+        sizes = self.sizes(snapshot_id)
+
+        def is_altered(entry: FileEntry) -> bool:
+            if sizes.get(entry.name) != entry.size:
+                return True
+            counted = entry.name.rpartition("/")[2] in COUNTED
+            return counted and self.sha256(snapshot_id, entry.name) != entry.sha256
+
+        with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+            return [entry.name for entry, altered in zip(files, pool.map(is_altered, files), strict=True) if altered]
 
     def sha256(self, snapshot_id: str, name: str) -> str:
         """SHA-256 of one file as it is stored, in hex."""

@@ -5,7 +5,7 @@ trace when it is given up. Names come from `infra.layout`. Must never know what 
 """
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from infra.aws import Aws, AwsSettings, error_code, unreachable
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
-__all__ = ["Bucket", "BucketSettings", "Listed", "Upload"]
+__all__ = ["Bucket", "BucketSettings", "Listed", "Stored", "Upload"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9_.-]*/)*")
@@ -50,11 +50,21 @@ class BucketSettings:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object of a listing: its name below the prefix, size in bytes, and age in seconds since 1970."""
+    """An object of a listing: its name below the prefix, size in bytes, ETag, and age in seconds since 1970."""
 
     name: str
     size: int
+    etag: str
     changed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object that was read: its bytes, ETag, and what was noted on it when it was written."""
+
+    data: bytes
+    etag: str
+    notes: Mapping[str, str]
 
 
 class Bucket:
@@ -78,8 +88,8 @@ class Bucket:
         """Bucket and key of a name, as calls take them."""
         return {"Bucket": self.settings.bucket, "Key": self.settings.prefix + name}
 
-    def get(self, name: str) -> tuple[bytes, str] | None:
-        """An object and its ETag, `None` when there is none."""
+    def get(self, name: str) -> Stored | None:
+        """An object, `None` when there is none."""
         tries = 0
         while True:
             try:
@@ -90,7 +100,7 @@ class Bucket:
                 raise unreachable(error) from error
             tries += 1
             try:
-                return found["Body"].read(), found["ETag"]
+                return Stored(found["Body"].read(), found["ETag"], found["Metadata"])
             except self.aws.failures as error:
                 # boto3 tries again until an answer begins, not when it ends early.
                 if tries >= self.settings.aws.attempts:
@@ -107,6 +117,15 @@ class Bucket:
                 return None
             raise unreachable(error) from error
         return digest.hexdigest()
+
+    def kept_sha256(self, name: str) -> str | None:
+        """SHA-256 in hex that the store keeps of an object, without reading it; `None` where it keeps none.
+
+        Of an object written in parts it keeps none of the whole.
+        """
+        with self.aws.reachable():
+            kept = self.client.head_object(**self.place(name), ChecksumMode="ENABLED").get("ChecksumSHA256", "")
+        return b64decode(kept).hex() if kept and "-" not in kept else None
 
     def put(self, name: str, data: bytes, conditions: Mapping[str, str] | None = None) -> None:
         """Write an object in one request. What boto3 raises goes through: only the caller can judge it."""
@@ -125,7 +144,8 @@ class Bucket:
             for page in self.client.get_paginator("list_objects_v2").paginate(**place):
                 for entry in page.get("Contents", []):
                     changed_at = entry["LastModified"].timestamp()
-                    yield Listed(entry["Key"][len(self.settings.prefix) :], entry["Size"], changed_at)
+                    key = entry["Key"][len(self.settings.prefix) :]
+                    yield Listed(key, entry["Size"], entry["ETag"], changed_at)
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete objects, a thousand at a time; those that are not there do not matter."""
@@ -144,8 +164,8 @@ class Bucket:
                         detail=failed[0].get("Code", ""),
                     )
 
-    def upload(self, name: str, **headers: str) -> "Upload":
-        """A new object, to be written piece by piece; `headers` are options such as `ContentType`."""
+    def upload(self, name: str, **headers: str | Mapping[str, str]) -> "Upload":
+        """A new object, to be written piece by piece; `headers` are options such as `ContentType` and `Metadata`."""
         return Upload(self, name, headers)
 
     @cached_property

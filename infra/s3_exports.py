@@ -41,7 +41,7 @@ class S3Exports:
     def get(self, export_id: str) -> Export | None:
         """An export's record, `None` when there is none."""
         found = self._bucket.get(export_record_name(export_id))
-        return export_from_json(found[0]) if found else None
+        return export_from_json(found.data) if found else None
 
     def sink(self, export: Export) -> Upload:
         """A new file for an export."""
@@ -80,7 +80,7 @@ class S3Exports:
         found = []
         for entry in self._bucket.list(EXPORT_RECORDS):
             record = self._bucket.get(entry.name)
-            export = export_from_json(record[0]) if record else None
+            export = export_from_json(record.data) if record else None
             if export is not None and export.expires_at <= now:
                 found.append((export.expires_at, export.export_id))
         return [export_id for _, export_id in sorted(found)]

@@ -8,7 +8,7 @@ whenever an answer was lost. Must never know what a snapshot says.
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 
 from engine.errors import EngineError, Unavailable
-from engine.snapshot.format import CURRENT, MANIFEST
+from engine.snapshot.format import CURRENT, MANIFEST, FileEntry
 from infra.aws import error_code, unreachable
 from infra.layout import (
     check_file_name,
@@ -35,6 +35,7 @@ from infra.layout import (
     snapshot_folder,
 )
 from infra.s3 import Bucket, BucketSettings, Listed
+from infra.s3_seal import SEAL, altered_files, seal_of
 
 __all__ = ["S3Snapshots", "load_httpfs"]
 
@@ -118,6 +119,7 @@ class S3Snapshots:
         self._clock = clock
         self._sleep = sleep
         self._lock = threading.Lock()
+        self._seals: dict[str, str] = {}
         self._installed: WeakKeyDictionary[duckdb.DuckDBPyConnection, object] = WeakKeyDictionary()
 
     @property
@@ -138,7 +140,10 @@ class S3Snapshots:
         found = self._bucket.get(snapshot_folder(snapshot_id) + check_file_name(name))
         if found is None:
             raise no_snapshot()
-        return found[0]
+        if name == MANIFEST:
+            # What is noted on it comes with it, and saves a request when its files are compared.
+            self._seals[snapshot_id] = found.notes.get(SEAL, "")
+        return found.data
 
     def prefix(self, snapshot_id: str) -> str:
         """The snapshot's URL, ending in `/`."""
@@ -148,6 +153,12 @@ class S3Snapshots:
         """Every file of a snapshot with its size in bytes; empty when there is none."""
         folder = snapshot_folder(snapshot_id)
         return {entry.name[len(folder) :]: entry.size for entry in self._bucket.list(folder)}
+
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
+        """By one listing; see `infra.s3_seal`."""
+        if snapshot_id not in self._seals:
+            self.read(snapshot_id, MANIFEST)
+        return altered_files(self._bucket, snapshot_folder(snapshot_id), files, self._seals[snapshot_id])
 
     def sha256(self, snapshot_id: str, name: str) -> str:
         """SHA-256 of one file as it is stored, in hex."""
@@ -241,7 +252,8 @@ class S3Snapshots:
         found = self._bucket.get(CURRENT)
         if found is None:
             return _Pointer(None, False, {"IfNoneMatch": "*"})
-        return _Pointer(pointer_from_json(found[0]), pinned_from_json(found[0]), {"IfMatch": found[1]})
+        raw = found.data
+        return _Pointer(pointer_from_json(raw), pinned_from_json(raw), {"IfMatch": found.etag})
 
     def _replace_pointer(
         self, snapshot_id: str, expected: str | None, *, pinned: bool = False, published: bool = False
@@ -278,8 +290,8 @@ class S3Snapshots:
         raise _doubtful(failure) if in_doubt else failure
 
     def _upload(self, target: str, files: dict[str, Path]) -> None:
-        def send(name: str) -> None:
-            upload = self._bucket.upload(target + name)
+        def send(name: str, **headers: dict[str, str]) -> None:
+            upload = self._bucket.upload(target + name, **headers)
             try:
                 with files[name].open("rb") as file:
                     while chunk := file.read(_CHUNK_BYTES):
@@ -290,15 +302,16 @@ class S3Snapshots:
 
         with ThreadPoolExecutor(_UPLOADS_AT_ONCE) as pool:
             list(pool.map(send, [name for name in files if name != MANIFEST]))
-        send(MANIFEST)
-        expected = {name: path.stat().st_size for name, path in files.items()}
-        found = {entry.name[len(target) :]: entry.size for entry in self._bucket.list(target)}
+        listed = list(self._bucket.list(target))
+        expected = {name: path.stat().st_size for name, path in files.items() if name != MANIFEST}
+        found = {entry.name[len(target) :]: entry.size for entry in listed}
         if found != expected:
             raise Unavailable(
                 "store_unreachable",
                 f"of {len(expected)} files of the snapshot {len(found)} arrived whole",
                 next_step="refresh again",
             )
+        send(MANIFEST, Metadata={SEAL: seal_of(target, listed)})
 
     def _drop(self, target: str) -> None:
         # The reason for giving up matters more than what could not be removed: retention or a sweep does it.

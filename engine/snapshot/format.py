@@ -23,6 +23,7 @@ from typing import Any
 from engine.errors import BadInput, BrokenSnapshot
 
 __all__ = [
+    "COUNTED",
     "CURRENT",
     "FOLDED",
     "FORMAT_VERSION",
@@ -52,6 +53,9 @@ FOLDED = "folded.parquet"
 TERMS = "terms.parquet"
 POSTINGS = "postings.parquet"
 POSITIONS = "positions.parquet"
+
+COUNTED = (NARROW, TERMS, POSTINGS, POSITIONS)
+"""What counts are made of. A wrong bit here is a wrong count; what is shown of a text is checked by `engine.match`."""
 
 SCRIPTS = (
     ("Chinese", r"\p{Han}"),

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from engine.errors import BrokenSnapshot
 from engine.index.search import Index, open_index
 from engine.model import Message, message_key_of
-from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, Manifest, check_snapshot_id
+from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, FileEntry, Manifest, check_snapshot_id
 from engine.snapshot.statements import Statements
 
-__all__ = ["Corpus", "Narrow", "SnapshotFiles", "open_corpus"]
+__all__ = ["Corpus", "Narrow", "SnapshotFiles", "open_corpus", "whole_manifest"]
 
 
 class SnapshotFiles(Protocol):
@@ -34,8 +34,8 @@ class SnapshotFiles(Protocol):
         """What its files are read under."""
         ...
 
-    def sizes(self, snapshot_id: str) -> dict[str, int]:
-        """Its files with their sizes in bytes."""
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
+        """Which of these files are missing or not what their entries say."""
         ...
 
 
@@ -51,6 +51,9 @@ _KEPT_MESSAGES = 4_096
 """Messages kept once read: a hit is opened, and stands beside the next hit."""
 _KEPT_CHARS = 2_000
 """A longer one is read again: so what is kept stays under 20 MB."""
+
+_NAMED_FILES = 5
+"""Broken files an error names: which ones is for `verify` to tell whole."""
 
 _TEXT_COLUMNS = "message_id, thread_id, topic, body, link, edited_at, attributes"
 
@@ -248,7 +251,12 @@ class Corpus:
 
 
 def open_corpus(store: SnapshotFiles, snapshot_id: str, database: Statements) -> Corpus:
-    """Open a snapshot after comparing its files' sizes with its manifest.
+    """Open a snapshot whose files are what its manifest says; raises as `whole_manifest`."""
+    return Corpus(whole_manifest(store, snapshot_id), store.prefix(snapshot_id), database)
+
+
+def whole_manifest(store: SnapshotFiles, snapshot_id: str) -> Manifest:
+    """A snapshot's manifest, after its files were compared with it as far as the store can without reading them all.
 
     Raises:
         NotFound: `no_snapshot`.
@@ -256,12 +264,12 @@ def open_corpus(store: SnapshotFiles, snapshot_id: str, database: Statements) ->
         Unavailable: the store cannot be reached.
     """
     manifest = Manifest.from_bytes(store.read(check_snapshot_id(snapshot_id), MANIFEST))
-    sizes = store.sizes(snapshot_id)
-    for entry in manifest.files:
-        if sizes.get(entry.name) != entry.size:
-            raise BrokenSnapshot(
-                "snapshot_broken",
-                f"file {entry.name} of the snapshot is missing or has another size than its manifest says",
-                next_step="run verify, refresh, or roll back to an older snapshot",
-            )
-    return Corpus(manifest, store.prefix(snapshot_id), database)
+    altered = store.altered(snapshot_id, manifest.files)
+    if altered:
+        raise BrokenSnapshot(
+            "snapshot_broken",
+            f"{len(altered)} of {len(manifest.files)} files of the snapshot are missing or not what its manifest says: "
+            + ", ".join(altered[:_NAMED_FILES]),
+            next_step="run verify, refresh, or roll back to an older snapshot",
+        )
+    return manifest

@@ -10,7 +10,7 @@ import typer
 
 from engine.errors import BrokenSnapshot, EngineError, NotFound
 from engine.ports import SnapshotStore
-from engine.snapshot.format import MANIFEST, Manifest
+from engine.snapshot.format import Manifest
 from engine.times import iso
 from handler.cli.shell import Shell, now, write_json, written
 from handler.cli.show import show_facts
@@ -98,16 +98,12 @@ def _described(store: SnapshotStore, snapshot_id: str, current: str | None, *, p
 
 
 def _check_whole(store: SnapshotStore, snapshot_id: str) -> Manifest:
-    manifest = Manifest.from_bytes(store.read(snapshot_id, MANIFEST))
-    sizes = store.sizes(snapshot_id)
-    missing = [entry.name for entry in manifest.files if sizes.get(entry.name) != entry.size]
-    if missing:
-        raise BrokenSnapshot(
-            "snapshot_broken",
-            f"{len(missing)} of {len(manifest.files)} files are missing or have another size than the manifest says",
-            next_step="choose another snapshot",
-        )
-    return manifest
+    from engine.snapshot.open import whole_manifest  # noqa: PLC0415 - `--help` and errors should not wait for it
+
+    try:
+        return whole_manifest(store, snapshot_id)
+    except BrokenSnapshot as error:
+        raise BrokenSnapshot(error.code, error.message, next_step="choose another snapshot") from error
 
 
 def _told(report: dict[str, object], *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from engine.errors import BadInput, EngineError, NotFound, Refused
 from engine.ports import SnapshotStore
+from engine.snapshot.format import FileEntry
 from tests.contracts import publish_worker
 from tests.contracts.benches import SNAPSHOT_ADAPTERS, SnapshotBench, snapshot_bench
 
@@ -97,6 +98,39 @@ def test_digest_of_a_stored_file_is_that_of_its_bytes(store: SnapshotStore, tmp_
     assert {name: store.sha256(FIRST, name) for name in sizes_of(folder)} == {
         name: sha256((folder / name).read_bytes()).hexdigest() for name in sizes_of(folder)
     }
+
+
+def entries_of(folder: Path) -> list[FileEntry]:
+    """What a manifest says of the files."""
+    paths = sorted(folder.rglob("*.parquet"))
+    return [
+        FileEntry(p.relative_to(folder).as_posix(), p.stat().st_size, 1_000, sha256(p.read_bytes()).hexdigest())
+        for p in paths
+    ]
+
+
+def test_files_as_published_are_not_altered_and_those_cut_or_gone_are(bench: SnapshotBench, tmp_path: Path) -> None:
+    folder = a_snapshot(tmp_path, FIRST)
+    bench.open().publish(FIRST, folder, None)
+    files = entries_of(folder)
+    assert bench.open().altered(FIRST, files) == []
+    gone = FileEntry("0000/terms.parquet", 10, 1, "00" * 32)
+    assert bench.open().altered(FIRST, [*files, gone]) == [gone.name]
+    text = (folder / "0000/text.parquet").read_bytes()
+    bench.plant(f"snapshots/{FIRST}/0000/text.parquet", text[:-1])
+    assert bench.open().altered(FIRST, files) == ["0000/text.parquet"]
+
+
+def test_one_bit_in_a_file_that_counts_are_made_of_is_found_without_being_asked(
+    bench: SnapshotBench, tmp_path: Path
+) -> None:
+    folder = a_snapshot(tmp_path, FIRST)
+    bench.open().publish(FIRST, folder, None)
+    files = entries_of(folder)
+    narrow = bytearray((folder / "0000/narrow.parquet").read_bytes())
+    narrow[len(narrow) // 2] ^= 1
+    bench.plant(f"snapshots/{FIRST}/0000/narrow.parquet", bytes(narrow))
+    assert bench.open().altered(FIRST, files) == ["0000/narrow.parquet"]
 
 
 def test_published_snapshot_is_read_by_a_locked_duckdb(store: SnapshotStore, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from engine.requests import CountRequest, Criteria, SearchRequest, ThreadRequest
 from engine.search import search, unseen
 from engine.sight import EVERYTHING, Caller, Sight
 from engine.snapshot.database import Database, DatabaseSettings, connect
+from engine.snapshot.format import FileEntry
 from engine.snapshot.open import Corpus, open_corpus
 from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
@@ -81,10 +82,9 @@ class Folder:
         assert snapshot_id == SNAPSHOT
         return (self.path / name).read_bytes()
 
-    def sizes(self, snapshot_id: str) -> dict[str, int]:
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
         assert snapshot_id == SNAPSHOT
-        files = [path for path in self.path.rglob("*") if path.is_file()]
-        return {path.relative_to(self.path).as_posix(): path.stat().st_size for path in files}
+        return [each.name for each in files if (self.path / each.name).stat().st_size != each.size]
 
     def prefix(self, snapshot_id: str) -> str:
         assert snapshot_id == SNAPSHOT

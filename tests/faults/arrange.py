@@ -1,6 +1,7 @@
 """How each fault of the table is brought about, by its words: rules for a proxy, or damage below a root."""
 
 import json
+import random
 import resource
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from engine.snapshot.format import CURRENT, FORMAT_VERSION, MANIFEST
 from tests.faults.bench import Scene
 from tests.faults.proxy import Fault, Seen
 
-__all__ = ["damaged", "proxy_fault"]
+__all__ = ["damaged", "flipped", "plant_flipped", "proxy_fault"]
 
 _LATE_SECONDS = 0.05
 _SESSIONS = ("seen.sqlite", "seen.sqlite-wal", "seen.sqlite-shm")
@@ -84,6 +85,11 @@ def damaged(scene: Scene, what: str, newer: str, older: str) -> Iterator[None]:
     match what:
         case "file cut short":
             cut(text)
+        case "bit flipped":
+            plant_flipped(scene, f"snapshots/{newer}/0000/postings.parquet")
+        case "object replaced":
+            # By another of the same size, in a place that DuckDB reads without an error.
+            plant_flipped(scene, text)
         case "file missing":
             stores.plant(text, None)
         case "manifest cut short":
@@ -119,6 +125,19 @@ def damaged(scene: Scene, what: str, newer: str, older: str) -> Iterator[None]:
         case _:
             raise ValueError(what)
     yield
+
+
+def plant_flipped(scene: Scene, name: str) -> None:
+    """The file with one bit the other way round."""
+    scene.stores.plant(name, flipped(scene.stores.fetch(name), seed=1))
+
+
+def flipped(data: bytes, seed: int) -> bytes:
+    """The data with one bit the other way round."""
+    chance = random.Random(seed)
+    out = bytearray(data)
+    out[chance.randrange(4, len(out) - 8)] ^= 1 << chance.randrange(8)
+    return bytes(out)
 
 
 @contextmanager

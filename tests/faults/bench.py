@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+import boto3
+import duckdb
+import pytest
 
 from engine.answer import Answer
 from engine.limits import Limits
@@ -18,6 +24,7 @@ from engine.reader import SnapshotReader
 from engine.refresh import Retention
 from engine.requests import CountRequest, Criteria, ExportRequest, Request, SearchRequest, ThreadRequest, UnseenRequest
 from engine.sight import Caller
+from engine.snapshot import database
 from engine.snapshot.database import DatabaseSettings
 from engine.sources.tables import TableSource
 from handler.local_app import LocalApp, Parts
@@ -42,9 +49,11 @@ __all__ = [
     "asking",
     "folder_stores",
     "ids_of",
+    "load_unchecked",
     "make_corpus",
     "plain",
     "plant_snapshots",
+    "reset",
 ]
 
 CALLER = Caller("tests")
@@ -149,6 +158,11 @@ def folder_stores(root: Path, *, busy_seconds: float = 0.3) -> Stores:
     )
 
 
+@cache
+def _boto3_session() -> boto3.Session:
+    return boto3.Session()
+
+
 class Deployment:
     """S3 and DynamoDB behind a proxy each, with one bucket and one table.
 
@@ -163,6 +177,9 @@ class Deployment:
         self._seen = DynamoSeen(table, endpoint_url=dynamodb.endpoint, deadline_seconds=3 * _SECONDS)
         self._settings = AwsSettings(endpoint_url=s3.endpoint, timeout_seconds=_SECONDS)
         self._shared = Bucket(BucketSettings(bucket, aws=self._settings))
+        for each in (self._seen._aws, self._shared.aws):
+            # What a session has read of boto3's own files serves all: they take longer than most tests.
+            each._new_session = _boto3_session
 
     def stores(self, prefix: str) -> Stores:
         """The stores below a prefix, as a process that has just started opens them."""
@@ -191,11 +208,35 @@ class Deployment:
 
 
 def plant_snapshots(stores: Stores, corpus: Corpus) -> None:
-    """Both snapshots of the corpus, the newer current."""
-    for path in sorted((corpus.root / "snapshots").rglob("*")):
-        if path.is_file():
-            stores.plant(path.relative_to(corpus.root).as_posix(), path.read_bytes())
+    """Both snapshots of the corpus, the newer current, as refreshes leave them."""
+    if stores.root != Path():
+        for path in sorted((corpus.root / "snapshots").rglob("*")):
+            if path.is_file():
+                stores.plant(path.relative_to(corpus.root).as_posix(), path.read_bytes())
+        reset(stores, corpus)
+        return
+    before = None
+    for snapshot_id in (corpus.older, corpus.newer):
+        stores.snapshots.publish(snapshot_id, corpus.root / "snapshots" / snapshot_id, before)
+        before = snapshot_id
+
+
+def load_unchecked(patch: pytest.MonkeyPatch) -> None:
+    """Have DuckDB load httpfs without hashing its 20 MB anew in every process there is here: no fault depends on it."""
+    plain = duckdb.connect
+
+    def connect(file: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        return plain(file, config=config | {"allow_unsigned_extensions": True})
+
+    patch.setattr(database, "duckdb", ModuleType("duckdb"))
+    vars(database.duckdb).update(vars(duckdb), connect=connect)
+
+
+def reset(stores: Stores, corpus: Corpus) -> None:
+    """Take back what a refresh did."""
     stores.plant("CURRENT", b'{"snapshot": "%s"}' % corpus.newer.encode())
+    for snapshot_id in set(stores.snapshots.snapshots()) - {corpus.older, corpus.newer}:
+        stores.snapshots.delete(snapshot_id)
 
 
 def asking(tool: str, session: str | None, *, limit: int = _PAGE, after_batch: int | None = None) -> Request:
@@ -228,9 +269,9 @@ class Scene:
 
     def fresh(self) -> LocalApp:
         """The application with nothing opened."""
-        database = self.database or DatabaseSettings("256MB", 2, self.temp)
+        settings = self.database or DatabaseSettings("256MB", 2, self.temp)
         stores = self.stores
-        reader = SnapshotReader(stores.snapshots, database, _LIMITS, self.alarms.append)
+        reader = SnapshotReader(stores.snapshots, settings, _LIMITS, self.alarms.append)
         self.app = LocalApp(
             Parts(
                 name="messages",
@@ -243,7 +284,7 @@ class Scene:
                 exports=stores.exports,
                 sources=lambda: [_source(self.table)],
                 rules="",
-                database=database,
+                database=settings,
                 retention=Retention(),
                 version="0",
             )

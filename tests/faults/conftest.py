@@ -1,15 +1,23 @@
 """What the tests of faults share: the corpus, and servers behind proxies, a pair for each tool."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.contracts.benches import new_bucket, new_table
-from tests.faults.bench import TOOLS, Corpus, Deployment, Scene, make_corpus, plant_snapshots
+from tests.faults.bench import TOOLS, Corpus, Deployment, Scene, load_unchecked, make_corpus, plant_snapshots
 from tests.faults.proxy import proxy_to
 from tests.local_aws import LocalAws
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        load_unchecked(patch)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -35,14 +43,22 @@ def deployments(local_aws: LocalAws) -> Iterator[dict[str, Deployment]]:
 
 
 @pytest.fixture(scope="session")
-def elsewhere(
+def well(
     deployments: dict[str, Deployment], corpus: Corpus, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Scene]:
-    """A process over the same sessions and a root of its own, which is well."""
-    stores = deployments["search"].stores("elsewhere/")
-    plant_snapshots(stores, corpus)
-    with Scene(stores, corpus.table, tmp_path_factory.mktemp("temp")).closing() as scene:
-        yield scene
+) -> Iterator[dict[str, Scene]]:
+    """For each tool a process over a root of its own, which has opened the newer of two snapshots there."""
+    temp = tmp_path_factory.mktemp("temp")
+
+    def opened(tool: str) -> Scene:
+        stores = deployments[tool].stores(f"{tool}/")
+        plant_snapshots(stores, corpus)
+        return Scene(stores, corpus.table, temp)
+
+    with ThreadPoolExecutor(len(TOOLS)) as pool, ExitStack() as stack:
+        scenes = dict(zip(TOOLS, pool.map(opened, TOOLS), strict=True))
+        for scene in scenes.values():
+            stack.enter_context(scene.closing())
+        yield scenes
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Damage that sizes do not show, limits that are reached, credentials that end: what is told, and that it passes."""
 
-import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,11 @@ import pytest
 
 from engine.errors import BrokenSnapshot, EngineError, Unavailable
 from engine.snapshot.database import Database, DatabaseSettings, connect
+from engine.snapshot.format import COUNTED
+from handler.counted import Observed
+from handler.settings import Settings
+from handler.wiring import build_counted_app
+from tests.faults.arrange import flipped, plant_flipped
 from tests.faults.bench import CALLER, Corpus, Deployment, Scene, asking, folder_stores, plain, plant_snapshots
 from tests.faults.proxy import Fault
 
@@ -61,12 +65,21 @@ def test_a_flipped_bit_never_becomes_an_internal_error(scene: Scene, corpus: Cor
     assert set(told) == {"snapshot_broken"}
 
 
-def flipped(data: bytes, seed: int) -> bytes:
-    """The data with one bit the other way round."""
-    chance = random.Random(seed)
-    out = bytearray(data)
-    out[chance.randrange(4, len(out) - 8)] ^= 1 << chance.randrange(8)
-    return bytes(out)
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_flipped_bit_in_what_counts_are_made_of_is_refused_at_opening_and_the_snapshot_before_is_served(
+    scene: Scene, corpus: Corpus, name: str
+) -> None:
+    plant_flipped(scene, f"snapshots/{corpus.newer}/0000/{name}")
+    assert plain(scene.app.call(asking("count", None), CALLER)) == corpus.right[corpus.older]["count"]
+    assert scene.alarms == ["the current snapshot cannot be opened (snapshot_broken); the one before is served"]
+
+
+def test_a_broken_snapshot_that_was_passed_over_is_counted_for_the_alarm(scene: Scene, corpus: Corpus) -> None:
+    plant_flipped(scene, f"snapshots/{corpus.newer}/0000/terms.parquet")
+    settings = Settings.model_validate({"corpus": {"root": str(scene.stores.root)}})
+    seen: list[Observed] = []
+    build_counted_app(settings, scene.clock, seen.append).call(asking("count", None), CALLER)
+    assert [(each.outcome, each.tally.counts["snapshot_fallbacks"]) for each in seen] == [("ok", 1)]
 
 
 @pytest.mark.parametrize("settings", [("40MB", "1MB"), ("40MB", "0KB")], ids=["full", "none"])

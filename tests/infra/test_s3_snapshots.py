@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import duckdb
@@ -10,6 +13,7 @@ import pytest
 from botocore.credentials import ReadOnlyCredentials
 
 from engine.errors import NotFound, Refused, Unavailable
+from engine.snapshot.format import FileEntry
 from infra import s3_snapshots
 from infra.aws import AwsSettings
 from infra.s3 import BucketSettings
@@ -22,6 +26,7 @@ pytestmark = pytest.mark.aws
 
 FIRST = "20261201T001500.000000Z-1a2b3c4d"
 SECOND = "20261201T003000.000000Z-00000000"
+TEXT = "0000/text.parquet"
 CONFLICT = "<Error><Code>ConditionalRequestConflict</Code><Message>again</Message></Error>"
 DENIED = "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"
 HOUR = 3_600.0
@@ -59,16 +64,21 @@ def names(store: S3Snapshots) -> list[str]:
 
 
 def only_pointer(store: S3Snapshots, act: Callable[[], object]) -> None:
-    """Arm a fault for the put of CURRENT alone: the last listing of a publish comes just before it."""
-    listings = 0
+    """Arm a fault for the put of CURRENT alone: the last look of a publish at CURRENT comes just before it."""
+    at_second(store, "GetObject", act)
+
+
+def at_second(store: S3Snapshots, operation: str, act: Callable[[], object]) -> None:
+    """Act when a request of this kind goes out for the second time."""
+    requests = 0
 
     def count() -> None:
-        nonlocal listings
-        listings += 1
-        if listings == 2:
+        nonlocal requests
+        requests += 1
+        if requests == 2:
             act()
 
-    before(store._bucket.client, "ListObjectsV2", count, times=9)
+    before(store._bucket.client, operation, count, times=9)
 
 
 def test_lost_answer_that_boto3_retries_into_a_412_is_our_own_success(store: S3Snapshots, folder: Path) -> None:
@@ -171,11 +181,65 @@ def test_file_that_did_not_arrive_is_noticed_before_the_snapshot_is_current(
     store: S3Snapshots, settings: BucketSettings, folder: Path, local_aws: LocalAws
 ) -> None:
     key = f"{settings.prefix}snapshots/{FIRST}/0000/text.parquet"
-    only_pointer(store, lambda: local_aws.s3().delete_object(Bucket=settings.bucket, Key=key))
+    at_second(store, "ListObjectsV2", lambda: local_aws.s3().delete_object(Bucket=settings.bucket, Key=key))
     with pytest.raises(Unavailable) as caught:
         store.publish(FIRST, folder, None)
-    assert caught.value.message == "of 2 files of the snapshot 1 arrived whole"
+    assert caught.value.message == "of 1 files of the snapshot 0 arrived whole"
     assert names(store) == []
+
+
+def entry_of(folder: Path) -> FileEntry:
+    data = (folder / TEXT).read_bytes()
+    return FileEntry(TEXT, len(data), 10, sha256(data).hexdigest())
+
+
+def requests_of(store: S3Snapshots) -> list[str]:
+    """From now on, the kinds of its requests."""
+    sent: list[str] = []
+    store._bucket.client.meta.events.register(
+        "before-send.s3", lambda event_name, **_: sent.append(event_name.rpartition(".")[2])
+    )
+    return sent
+
+
+def test_files_are_compared_with_a_manifest_that_was_read_by_one_request(
+    store: S3Snapshots, settings: BucketSettings, folder: Path
+) -> None:
+    store.publish(FIRST, folder, None)
+    other = S3Snapshots(settings)
+    sent = requests_of(other)
+    other.read(FIRST, "manifest.json")
+    assert other.altered(FIRST, [entry_of(folder)]) == []
+    assert sent == ["GetObject", "ListObjectsV2"]
+
+
+def test_objects_copied_whole_with_other_etags_are_told_by_the_checksum_the_store_keeps(
+    settings: BucketSettings, folder: Path, local_aws: LocalAws
+) -> None:
+    content = (folder / TEXT).read_bytes() + bytes(6 * 2**20)
+    (folder / TEXT).write_bytes(content)
+    S3Snapshots(settings).publish(FIRST, folder, None)
+    # Published in parts, put back in one: the same bytes under another ETag.
+    digest = b64encode(sha256(content).digest()).decode()
+    place = {"Bucket": settings.bucket, "Key": f"{settings.prefix}snapshots/{FIRST}/{TEXT}"}
+    local_aws.s3().put_object(**place, Body=content, ChecksumSHA256=digest)
+    assert S3Snapshots(settings).altered(FIRST, [entry_of(folder)]) == []
+    # Nothing vouches for what came without the checksum of its whole.
+    local_aws.s3().put_object(**place, Body=content, ChecksumAlgorithm="CRC32")
+    assert S3Snapshots(settings).altered(FIRST, [entry_of(folder)]) == [TEXT]
+
+
+def test_a_snapshot_without_a_seal_is_told_by_checksums_and_sizes(
+    settings: BucketSettings, folder: Path, local_aws: LocalAws
+) -> None:
+    S3Snapshots(settings).publish(FIRST, folder, None)
+    client, key = local_aws.s3(), f"{settings.prefix}snapshots/{FIRST}/"
+    client.put_object(Bucket=settings.bucket, Key=f"{key}manifest.json", Body=b"{}")
+    entry = entry_of(folder)
+    assert S3Snapshots(settings).altered(FIRST, [entry]) == []
+    assert S3Snapshots(settings).altered(FIRST, [replace(entry, sha256="00" * 32)]) == [TEXT]
+    client.put_object(Bucket=settings.bucket, Key=key + TEXT, Body=(folder / TEXT).read_bytes())
+    assert S3Snapshots(settings).altered(FIRST, [entry]) == []
 
 
 def test_large_files_go_up_in_parts_and_come_back_whole(store: S3Snapshots, folder: Path) -> None:

@@ -9,7 +9,7 @@ import duckdb
 from engine.model import SourceMessage
 from engine.query.tree import And, Not, Or, Part, Term, Tree
 from engine.snapshot.database import Database, DatabaseSettings, connect
-from engine.snapshot.format import MANIFEST
+from engine.snapshot.format import MANIFEST, FileEntry
 from engine.snapshot.open import Corpus, open_corpus
 from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
@@ -32,10 +32,9 @@ class Folder:
         del snapshot_id
         return f"{self.folder}/"
 
-    def sizes(self, snapshot_id: str) -> dict[str, int]:
+    def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
         del snapshot_id
-        files = [path for path in self.folder.rglob("*") if path.is_file()]
-        return {path.relative_to(self.folder).as_posix(): path.stat().st_size for path in files}
+        return [each.name for each in files if (self.folder / each.name).stat().st_size != each.size]
 
 
 def built(
