@@ -228,8 +228,9 @@ def load_unchecked(patch: pytest.MonkeyPatch) -> None:
     def connect(file: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
         return plain(file, config=config | {"allow_unsigned_extensions": True})
 
-    patch.setattr(database, "duckdb", ModuleType("duckdb"))
-    vars(database.duckdb).update(vars(duckdb), connect=connect)
+    theirs = ModuleType("duckdb")
+    vars(theirs).update(vars(duckdb), connect=connect)
+    patch.setattr(database, "duckdb", theirs)
 
 
 def reset(stores: Stores, corpus: Corpus) -> None:

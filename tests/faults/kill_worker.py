@@ -1,24 +1,32 @@
 """A process that refreshes or exports, and is killed at the step named: SIGKILL, as an out-of-memory kill is.
 
-Called as `kill_worker.py TABLE TEMP ADAPTER ARGUMENT…`. For each line `TOOL STEP` it forks a child that does TOOL and
-kills itself before its STEPth step: a note of progress, or a change of a folder or piece sent to a server. Prints how
-the child ended: -9, or 0 when it got through.
+Called as `kill_worker.py TABLE TEMP BUILT ADAPTER ARGUMENT…`. For each line `TOOL STEP` it forks a child that does TOOL
+and kills itself before its STEPth step: a note of progress, or a change of a folder or piece sent to a server. Prints
+how the child ended: -9, or 0 when it got through. `refresh` does all of one; `publish` is one that finds its files
+built, in the folder BUILT, since all steps of building are the same to readers.
 """
 
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pytest
+
+from engine import refresh
 from engine.requests import Criteria, ExportRequest
+from engine.snapshot.format import MANIFEST, Manifest
+from engine.snapshot.write import Stamp
 from infra.aws import AwsSettings
 from infra.dynamodb import DynamoSeen
 from infra.s3 import BucketSettings
 from infra.s3_exports import S3Exports
 from infra.s3_snapshots import S3Snapshots
-from tests.faults.bench import CALLER, Scene, Stores, folder_stores
+from tests.faults.bench import CALLER, Scene, Stores, folder_stores, load_unchecked
 
 __all__ = ["KILLED"]
 
@@ -55,8 +63,26 @@ def _aws(bucket: str, prefix: str, endpoint: str) -> Stores:
     )
 
 
-def _do(scene: Scene, tool: str, countdown: _Countdown) -> None:
-    if tool == "refresh":
+def _find_built(built: Path) -> None:
+    """Have this process find the files of a snapshot that are there already, under the new one's name."""
+    manifest = Manifest.from_bytes((built / MANIFEST).read_bytes())
+
+    def write(_: object, folder: Path, stamp: Stamp, _progress: object) -> tuple[Manifest, int]:
+        shutil.copytree(built, folder, dirs_exist_ok=True)
+        own = replace(manifest, snapshot_id=stamp.snapshot_id, created_at=stamp.created_at, sources=stamp.sources)
+        (folder / MANIFEST).write_bytes(own.to_bytes())
+        return own, 0
+
+    def stage(*_: object) -> Iterator[int]:
+        return iter(())
+
+    vars(refresh).update(stage=stage, write=write)
+
+
+def _do(scene: Scene, tool: str, built: Path, countdown: _Countdown) -> None:
+    if tool == "publish":
+        _find_built(built)
+    if tool in {"publish", "refresh"}:
         scene.app.refresh(lambda _step, _done, _total: countdown.step(), force=True)
     else:
         scene.app.call(ExportRequest(Criteria(query="docker"), format=tool), CALLER)
@@ -75,14 +101,15 @@ def _ended(work: Callable[[_Countdown], None], steps: int) -> int:
         os._exit(1)
 
 
-def _serve(table: Path, temp: Path, adapter: str, *arguments: str) -> None:
+def _serve(table: Path, temp: Path, built: Path, adapter: str, *arguments: str) -> None:
+    load_unchecked(pytest.MonkeyPatch())
     stores = folder_stores(Path(arguments[0])) if adapter == "localdir" else _aws(*arguments)
     scene = Scene(stores, table, temp)
     for line in sys.stdin:
         tool, steps = line.split()
-        sys.stdout.write(f"{_ended(partial(_do, scene, tool), int(steps))}\n")
+        sys.stdout.write(f"{_ended(partial(_do, scene, tool, built), int(steps))}\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    _serve(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:])

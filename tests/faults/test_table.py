@@ -36,6 +36,8 @@ from tests.faults.proxy import Proxy
 from tests.faults.table import Row, as_markdown, rows
 
 ROWS = list(rows())
+SHOWING = ("search", "unseen", "open")
+"""Tools whose answers a session remembers."""
 CALL_SECONDS, WAIT_SECONDS = 29.0, 5.0
 """How long a caller waits, and an adapter for one request, in a deployment. Here an adapter waits a fifth of it."""
 
@@ -90,7 +92,7 @@ def test_each_fault_on_aws_shows_each_caller_what_the_table_says(
 ) -> None:
     def opened(row: Row, tool: str) -> Trial:
         deployment, same = deployments[tool], well[tool]
-        session, shown = same.start_session()
+        session, shown = same.start_session() if tool in SHOWING else ("", [])
         proxy = {"S3": deployment.s3, "DynamoDB": deployment.dynamodb}.get(where)
         if where == "DynamoDB" and tool != "refresh":
             # Nothing is read from there at a start: the process goes on from row to row.
@@ -114,8 +116,10 @@ def test_each_fault_on_one_machine_shows_each_caller_what_the_table_says(
     def opened(row: Row, tool: str) -> Trial:
         root = work / str(next(roots))
         plant_snapshots(folder_stores(root), corpus)
-        with Scene(folder_stores(root), corpus.table, work).closing() as before:
-            session, shown = before.start_session()
+        session, shown = "", list[str]()
+        if tool in SHOWING:
+            with Scene(folder_stores(root), corpus.table, work).closing() as before:
+                session, shown = before.start_session()
         return Trial(
             row, tool, corpus, Scene(folder_stores(root), corpus.table, work), None, session, shown, corpus.newer
         )
@@ -227,7 +231,7 @@ def check_recovered(tried: Trial, saw: str, given: Answer | EngineError | None) 
         saw, given = seen_by(tried, **way_out(given))
         assert saw == "answer"
     assert isinstance(given, Answer)
-    if tool in {"search", "unseen", "open"}:
+    if tool in SHOWING:
         new = ids_of(given)
         assert len(set(new)) == len(new)
         assert tool != "unseen" or not set(new) & shown
@@ -285,7 +289,6 @@ def check_healed(tried: Trial) -> None:
     tried.scene.clock.now += 60_000_000
     check_whole(tried)
     assert answer_now(tried, tried.tool) == undated(tried.corpus.right[tried.corpus.newer][tried.tool])
-    check_drained(tried, set(tried.first_page), set())
 
 
 def check_whole(tried: Trial) -> None:

@@ -221,11 +221,11 @@ def test_objects_copied_whole_with_other_etags_are_told_by_the_checksum_the_stor
     S3Snapshots(settings).publish(FIRST, folder, None)
     # Published in parts, put back in one: the same bytes under another ETag.
     digest = b64encode(sha256(content).digest()).decode()
-    place = {"Bucket": settings.bucket, "Key": f"{settings.prefix}snapshots/{FIRST}/{TEXT}"}
-    local_aws.s3().put_object(**place, Body=content, ChecksumSHA256=digest)
+    client, key = local_aws.s3(), f"{settings.prefix}snapshots/{FIRST}/{TEXT}"
+    client.put_object(Bucket=settings.bucket, Key=key, Body=content, ChecksumSHA256=digest)
     assert S3Snapshots(settings).altered(FIRST, [entry_of(folder)]) == []
     # Nothing vouches for what came without the checksum of its whole.
-    local_aws.s3().put_object(**place, Body=content, ChecksumAlgorithm="CRC32")
+    client.put_object(Bucket=settings.bucket, Key=key, Body=content, ChecksumAlgorithm="CRC32")
     assert S3Snapshots(settings).altered(FIRST, [entry_of(folder)]) == [TEXT]
 
 
