@@ -57,7 +57,7 @@ def test_rolling_back_as_it_is_written_down(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HAYFORK_CORPUS_ROOT", settings.corpus.root)
     block = PAGE.partition("### Roll back")[2].partition("```\n")[2].partition("```")[0]
-    example = re.findall(r"\d{8}T\d{6}Z-[0-9a-f]{8}", block)
+    example = re.findall(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{8}", block)
     assert len(example) == 1
     for line in block.splitlines():
         words = shlex.split(line.replace(example[0], snapshot))
