@@ -58,6 +58,8 @@ class Limits:
     page: PageBudget = field(default_factory=PageBudget)
     query: QueryLimits = field(default_factory=QueryLimits)
     scan: ScanLimits = field(default_factory=ScanLimits)
+    call_seconds: float = 25.0
+    """A call's time in all, stores included: an HTTP API hangs up after 30 s, and some of them pass on the way."""
     slice_chars: int = 6_000
     """Longest part of one message that `open_thread` gives in one call."""
     seen_neighbour_chars: int = 90

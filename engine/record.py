@@ -7,6 +7,7 @@ never know how a page was made.
 from collections.abc import Sequence
 
 from engine.call import Call
+from engine.deadline import check_deadline
 from engine.errors import Unavailable
 from engine.ports import Batch
 from engine.seen import Session, claim, open_session
@@ -44,7 +45,12 @@ def claim_rows(
     around: Sequence[int],
     groups: Sequence[int] = (),
 ) -> Batch | None:
-    """Claim the next batch for these rows; `None` when another call was first. Raises as `claim`."""
+    """Claim the next batch for these rows; `None` when another call was first.
+
+    Raises:
+        Unavailable: as `claim`; `too_slow` where the caller has been told so already and would not see them.
+    """
+    check_deadline()
     corpus = call.view.corpus
     return claim(
         call.seen,

@@ -4,6 +4,7 @@ Decides which use case answers, and how long a caller waits for an export. Must 
 """
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any, assert_never
 from engine.answer import Answer
 from engine.call import Call
 from engine.count import count
+from engine.deadline import seconds_left
 from engine.errors import NotFound
 from engine.export import Job, begin, resume, sight_of, state_of
 from engine.facts import instructions
@@ -30,6 +32,9 @@ from handler.faults import tell
 __all__ = ["LocalApp", "Parts"]
 
 logger = logging.getLogger(__name__)
+
+_HAND_OVER_SECONDS = 2.0
+"""Kept of a call's time to have another process go on with an export, and to say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,12 @@ class Parts:
     redact: bool = True
     later: Callable[[str], None] | None = None
     export_wait_seconds: float | None = None
+
+
+def _wait(seconds: float | None) -> float | None:
+    """No longer than the call has yet."""
+    left = seconds_left() - _HAND_OVER_SECONDS
+    return seconds if math.isinf(left) else max(0.0, left if seconds is None else min(seconds, left))
 
 
 class LocalApp:
@@ -154,7 +165,7 @@ class LocalApp:
         writing = _Writing(started)
         self._writing = [each for each in self._writing if each.is_alive()] + [writing]
         try:
-            writing.wait(parts.export_wait_seconds)
+            writing.wait(_wait(parts.export_wait_seconds))
         except KeyboardInterrupt:
             writing.give_up()
             raise

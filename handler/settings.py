@@ -99,6 +99,7 @@ class Settings(BaseSettings):
                 filter_values=own.filter_values,
             ),
             scan=ScanLimits(seconds=own.scan_seconds),
+            call_seconds=own.call_seconds,
             slice_chars=own.slice_chars,
             session_idle_seconds=own.session_idle_seconds,
             session_max_seconds=own.session_max_seconds,

@@ -314,6 +314,13 @@ class LimitSettings(_Section):
         gt=0,
         le=25,
     )
+    call_seconds: float = _setting(
+        25.0,
+        "A call's time in all, stores included; 0: as long as it takes. Its caller hears so two seconds later at most.",
+        "HTTP APIs hang up after 30 s, of which a cold start and the way take some.",
+        ge=0,
+        le=27,
+    )
     slice_chars: int = _setting(
         6_000,
         "Longest part of one message in one call.",

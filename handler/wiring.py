@@ -30,6 +30,7 @@ from engine.tally import add
 from handler.app import App
 from handler.auth.policies import Policies
 from handler.counted import CountedApp, Observer, room_for_explanations
+from handler.deadline import TimedApp
 from handler.local_app import LocalApp, Parts
 from handler.settings import Settings
 from handler.settings_table import SourceSettings
@@ -76,14 +77,14 @@ def build_app(settings: Settings, clock: Clock, sources: Sequence[Source] = ()) 
 
 
 def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None = None) -> App:
-    """The application as it is served: with what each call costs told to `observe`, and in results by a setting.
+    """The application as it is served: each call ends in time; what it costs is told to `observe`, or in its result.
 
     Raises:
         BadInput: as `build_app`.
     """
     explain = settings.signals.explain
     if observe is None and not explain:
-        return build_app(settings, clock)
+        return _timed(build_app(settings, clock))
     from infra.counting import (  # noqa: PLC0415 - a laptop that counts nothing does not need them
         CountingExports,
         CountingSeen,
@@ -96,8 +97,12 @@ def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None
     stores = Stores(snapshots, CountingSeen(plain.seen), CountingExports(plain.exports), plain.later)
     limits = settings.engine_limits
     inside = room_for_explanations(limits) if explain else limits
-    app = LocalApp(_parts(settings, clock, (), stores, inside, CountingStatements))
+    app = _timed(LocalApp(_parts(settings, clock, (), stores, inside, CountingStatements)))
     return CountedApp(app, limits, observe=observe, explain=explain, collect=snapshots.collect)
+
+
+def _timed(app: App) -> App:
+    return TimedApp(app) if app.limits.call_seconds else app
 
 
 def build_snapshots(settings: Settings, clock: Clock) -> SnapshotStore:

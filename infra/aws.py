@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.deadline import check_deadline
 from engine.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class Aws:
                 endpoint_url=self.settings.endpoint_url,
                 config=config,
             )
+        # Of a call whose time is over no request is sent, nor sent again.
+        client.meta.events.register_first(f"before-send.{service}", lambda **_: check_deadline())
         sent = self.settings.sent
         if sent is not None:
             # What a handler of this event returns would stand for the response.

@@ -18,6 +18,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from engine.deadline import seconds_left
 from engine.errors import Refused
 from engine.ports import Batch
 from infra.aws import Aws, AwsSettings, error_code, unreachable
@@ -61,8 +62,9 @@ def _now() -> int:
 class DynamoSeen:
     """A `SeenStore` in the table `table`.
 
-    A call ends within about `deadline_seconds`, one try within a third of it. `clock` gives microseconds
-    since 1970, UTC; `timer` and `sleep` are seconds; `sent` is told of each request.
+    A call ends within about `deadline_seconds`, or what is left of the tool call it is part of, one try within a
+    third of it. `clock` gives microseconds since 1970, UTC; `timer` and `sleep` are seconds; `sent` is told of each
+    request.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class DynamoSeen:
                 ":now": {"N": str(self._clock() // 1_000_000)},
             },
         }
-        deadline = self._timer() + self._deadline_seconds
+        deadline = self._timer() + min(self._deadline_seconds, seconds_left())
         found: list[Batch] = []
         while True:
             page = self._persistently(lambda: self._client.query(**question), deadline)
@@ -136,7 +138,7 @@ class DynamoSeen:
                 raise
             return True
 
-        deadline = self._timer() + self._deadline_seconds
+        deadline = self._timer() + min(self._deadline_seconds, seconds_left())
         if self._persistently(put, deadline):
             return True
         # After one try another call was first. After several it may have been ours, whose answer was lost.

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,12 @@ class BlockCache:
                 self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="blocks")
         if not missing:
             return out
-        loaded = [load(missing[0])] if len(missing) == 1 or self._pool is None else list(self._pool.map(load, missing))
+        if len(missing) == 1 or self._pool is None:
+            loaded = [load(missing[0])]
+        else:
+            # Each in the context of the call, which counts what it reads and ends in its time.
+            running = [self._pool.submit(copy_context().run, load, key) for key in missing]
+            loaded = [each.result() for each in running]
         with self._lock:
             for key, block in zip(missing, loaded, strict=True):
                 if key not in self._blocks:

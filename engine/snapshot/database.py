@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from engine.deadline import check_deadline, seconds_left
 from engine.errors import BrokenSnapshot, EngineError, Unavailable
 from engine.snapshot.scratch import scratch
 from engine.snapshot.statements import Tables
@@ -82,7 +83,9 @@ def connect(
 
 
 class Database:
-    """A locked connection shared by threads: each statement runs on a cursor of its own, within `seconds`."""
+    """A locked connection shared by threads: each statement runs on a cursor of its own, within `seconds` and within
+    what is left of its call.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, seconds: float) -> None:
         self._connection = connection
@@ -119,8 +122,9 @@ class Database:
 
     @contextmanager
     def _cursor(self, tables: dict[str, Tables], *, limited: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+        check_deadline()
         cursor = self._connection.cursor()
-        timer = threading.Timer(self._seconds, cursor.interrupt)
+        timer = threading.Timer(min(self._seconds, seconds_left()), cursor.interrupt)
         timer.daemon = True
         try:
             for name, columns in tables.items():
@@ -130,6 +134,7 @@ class Database:
             with failures_told("narrow it by a filter"):
                 yield cursor
         except duckdb.InterruptException as error:
+            check_deadline()
             raise Unavailable(
                 "too_slow",
                 f"the search was stopped after {self._seconds:g} seconds",

@@ -54,10 +54,11 @@ class Shell:
     def app(self) -> App:
         """The application over those settings for one command; raises likewise.
 
-        Nobody could ask the ended process after an export, so the command waits until it is written.
+        Nobody could ask the ended process after an export, so the command waits until it is written; who
+        grows tired of a command interrupts it.
         """
         settings = self.settings()
-        limits = settings.limits.model_copy(update={"export_wait_seconds": 0})
+        limits = settings.limits.model_copy(update={"export_wait_seconds": 0, "call_seconds": 0})
         return self.build(settings.model_copy(update={"limits": limits}))
 
 

@@ -262,6 +262,7 @@ class Scene:
     temp: Path
     clock: Clock = field(default_factory=Clock)
     database: DatabaseSettings | None = None
+    limits: Limits = _LIMITS
     alarms: list[str] = field(default_factory=list)
     app: LocalApp = field(init=False)
 
@@ -272,12 +273,12 @@ class Scene:
         """The application with nothing opened."""
         settings = self.database or DatabaseSettings("256MB", 2, self.temp)
         stores = self.stores
-        reader = SnapshotReader(stores.snapshots, settings, _LIMITS, self.alarms.append)
+        reader = SnapshotReader(stores.snapshots, settings, self.limits, self.alarms.append)
         self.app = LocalApp(
             Parts(
                 name="messages",
                 zone=UTC,
-                limits=_LIMITS,
+                limits=self.limits,
                 clock=self.clock,
                 snapshots=stores.snapshots,
                 reader=reader,

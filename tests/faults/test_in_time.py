@@ -1,0 +1,46 @@
+"""A server that keeps silent: a call ends with its time, and asks no more."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.errors import Unavailable
+from engine.limits import Limits
+from handler.deadline import TimedApp
+from tests.faults.bench import CALLER, Corpus, Deployment, Scene, asking, ids_of, plain
+from tests.faults.proxy import Fault
+
+pytestmark = pytest.mark.aws
+
+SHORT = replace(Limits(), call_seconds=0.5)
+"""Half of what an adapter waits for one try here: the call's time is over before a second one."""
+
+
+def test_a_silent_store_of_snapshots_is_asked_once_and_the_next_call_is_answered(
+    deployments: dict[str, Deployment], well: dict[str, Scene], corpus: Corpus, work: Path
+) -> None:
+    deployment = deployments["count"]
+    with Scene(well["count"].stores, corpus.table, work, limits=SHORT).closing() as scene:
+        app = TimedApp(scene.app, grace_seconds=20)
+        silent = Fault("hang")
+        with deployment.s3.failing(silent), pytest.raises(Unavailable) as caught:
+            app.call(asking("count", None), CALLER)
+        assert (caught.value.code, silent.hit) == ("too_slow", 1)
+        assert plain(scene.app.call(asking("count", None), CALLER)) == corpus.right[corpus.newer]["count"]
+
+
+def test_a_silent_store_of_sessions_is_asked_once_and_what_was_shown_comes_once(
+    deployments: dict[str, Deployment], well: dict[str, Scene], corpus: Corpus, work: Path
+) -> None:
+    deployment = deployments["unseen"]
+    with Scene(well["unseen"].stores, corpus.table, work, limits=SHORT).closing() as scene:
+        session, shown = scene.start_session()
+        silent = Fault("hang", lambda seen: seen.target == "Query")
+        with deployment.dynamodb.failing(silent), pytest.raises(Unavailable) as caught:
+            TimedApp(scene.app, grace_seconds=20).call(asking("unseen", session), CALLER)
+        assert (caught.value.code, silent.hit) == ("store_unreachable", 1)
+        rest: list[str] = []
+        while page := ids_of(scene.app.call(asking("unseen", session, limit=50), CALLER)):
+            rest += page
+        assert sorted([*shown, *rest]) == sorted(corpus.matching)
