@@ -16,7 +16,7 @@ from engine.call import Call
 from engine.errors import BadInput, Refused, quoted
 from engine.facets import DIMENSIONS, dimension, of_time, period
 from engine.facts import facts_line, facts_object
-from engine.hints import hints_of, is_word, term_name, words_of
+from engine.hints import close_notes, close_of, hints_of, is_word, term_name, words_of
 from engine.hits import Hits, find
 from engine.pack import fits
 from engine.query.bind import WHOLE_ECHO, Echo, bind
@@ -95,6 +95,7 @@ class _Term:
     name: str
     messages: int
     words: dict[str, int]
+    close: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,12 @@ def count(request: CountRequest, call: Call) -> Answer:
         terms=_terms(hits),
         table=tabulate(by, hits, compared) if by else None,
         hints=hints_of(hits) if not hits.found.messages else {},
-        notes=(*query.notes, *(note for each in compared for note in each.query.notes), *_dominance(hits)),
+        notes=(
+            *query.notes,
+            *(note for each in compared for note in each.query.notes),
+            *_dominance(hits),
+            *close_notes(hits),
+        ),
         facts=facts_object(view) if plain else {},
         facts_line=facts_line(view) if plain else "",
     )
@@ -205,7 +211,9 @@ def _terms(hits: Hits) -> tuple[_Term, ...]:
         rows = each.rows[hits.scope[each.rows]]
         words = each.words(hits.view.corpus, rows) if is_word(term) and len(rows) else {}
         alone = set(words) <= {fold(term.text)}
-        out.append(_Term(term_name(term), len(rows), {} if alone else words_of(words)))
+        # Without hits the hints speak of what is close.
+        close = close_of(hits, each) if hits.found.messages else {}
+        out.append(_Term(term_name(term), len(rows), {} if alone else words_of(words), close))
     return tuple(out)
 
 
@@ -250,6 +258,7 @@ def _object(made: _Count, rung: _Rung) -> dict[str, Any]:
         out["terms"] = {
             term.name: {"messages": term.messages}
             | ({"words": dict(list(term.words.items())[: rung.words])} if term.words and rung.words else {})
+            | ({"close": dict(list(term.close.items())[: rung.words])} if term.close and rung.words else {})
             for term in made.terms[: rung.terms]
         }
     if made.table is not None:
@@ -282,8 +291,11 @@ def _text(made: _Count, rung: _Rung) -> str:
         lines.append(f"{facet.name}: {', '.join(parts)}")
     for term in made.terms[: rung.terms]:
         words = ", ".join(f"{inline(word)} {number}" for word, number in list(term.words.items())[: rung.words])
+        close = ", ".join(f"{inline(word)} {number}" for word, number in list(term.close.items())[: rung.words])
         lines.append(
-            f"term {inline(term.name)}: " + (f"inside {words}" if words else counted(term.messages, "message"))
+            f"term {inline(term.name)}: "
+            + (f"inside {words}" if words else counted(term.messages, "message"))
+            + (f"; close: {close}" if close else "")
         )
     if made.table is not None:
         lines += made.table.cut(rung.rows, rung.name_chars).lines()

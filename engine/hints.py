@@ -1,18 +1,20 @@
-"""What a person would try next: which condition emptied a search, and the words a term was found inside.
+"""What a person would try next: which condition emptied a search, the words a term was found inside, and close ones.
 
 Counts obey the same filters and sight as the search itself. Must never know texts or bytes.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from engine.hits import Hits
-from engine.plan import meaning
-from engine.query.tree import Term, canonical, positive_terms
+from engine.index.pieces import pattern_of
+from engine.plan import Occurrences, matching_rows, meaning
+from engine.query.tree import And, Term, Tree, all_of, canonical, positive_terms
 from engine.text import fold, is_word_char
 
-__all__ = ["hints_of", "inside_line", "is_word", "term_name", "words_of"]
+__all__ = ["close_notes", "close_of", "hints_of", "inside_line", "is_word", "term_name", "words_of"]
 
 _TERMS = 8
 """Terms that hints speak of: a longer query is no longer a matter of one word."""
@@ -20,16 +22,28 @@ _TERMS = 8
 _WORDS = 8
 """Words listed for one term; the rest is rare."""
 
+_CLOSE = 6
+"""Close words of one term: the seventh is not what was meant."""
+
+_CLOSE_BYTES = 800
+"""Room for all close words of a result's hints."""
+
+_NAME_CHARS = 60
+"""Longest name of a term or group."""
+
 _WORD_CHARS = 24
 """Longest word listed: a Chinese "word" is a clause, and a clause is text."""
 
 
 def hints_of(hits: Hits) -> dict[str, Any]:
-    """For a search without hits: the matches if one condition were dropped, and how common each term is.
+    """For a search without hits what would have some; for one with few the close words of its terms.
 
-    `{"without": {"after": 195, "query": 12}, "terms": {"docker": {"messages": 216}}}`; parts that say nothing
-    are left out.
+    `{"without": {"after": 195, "query": 12}, "without_part": {"docker": 3}, "terms": {"docker": {"messages": 216,
+    "close": {"dockers": 2}}}}`: the matches if one filter, all words, or one part joined by AND were dropped; then in
+    how many messages in sight each term is, and what is close to it in the scope. Parts that say nothing are left out.
     """
+    if hits.found.messages:
+        return _few(hits)
     out: dict[str, Any] = {}
     without = {
         condition.name: len(hits.within(hits.query.scope(hits.view, without=condition.name)))
@@ -39,11 +53,76 @@ def hints_of(hits: Hits) -> dict[str, Any]:
         without["query"] = int(np.count_nonzero(hits.scope))
     if without:
         out["without"] = without
+    parts = _without_parts(hits)
+    if parts:
+        out["without_part"] = parts
     if hits.occurrences:
-        out["terms"] = {
-            term_name(each.term): {"messages": hits.document_frequency(each)} for each in hits.occurrences[:_TERMS]
-        }
+        out["terms"] = _with_close(hits, hits.occurrences[:_TERMS])
     return out
+
+
+def _few(hits: Hits) -> dict[str, Any]:
+    if hits.found.messages >= hits.view.limits.close_below:
+        return {}
+    found = _with_close(hits, hits.occurrences[:_TERMS])
+    terms = {name: facts for name, facts in found.items() if "close" in facts}
+    return {"terms": terms} if terms else {}
+
+
+def _without_parts(hits: Hits) -> dict[str, int]:
+    """For each part joined by AND the matches of the others under the same filters."""
+    tree = hits.query.tree
+    if not isinstance(tree, And):
+        return {}
+    out: dict[str, int] = {}
+    for at, part in enumerate(tree.parts[:_TERMS]):
+        rest = all_of((*tree.parts[:at], *tree.parts[at + 1 :]))
+        rows = matching_rows(rest, hits.occurrences, hits.view.corpus.rows)
+        out[_named(part)] = int(np.count_nonzero(hits.scope[rows]))
+    return out
+
+
+def _with_close(hits: Hits, terms: Sequence[Occurrences]) -> dict[str, dict[str, Any]]:
+    """Terms with the messages in sight that hold each, and their close words as far as there is room for them."""
+    out: dict[str, dict[str, Any]] = {}
+    room = _CLOSE_BYTES
+    for each in terms:
+        close: dict[str, int] = {}
+        for word, count in close_of(hits, each).items():
+            room -= len(word.encode()) + 12
+            if room >= 0:
+                close[word] = count
+        facts: dict[str, Any] = {"messages": hits.document_frequency(each)}
+        out[term_name(each.term)] = facts | ({"close": close} if close else {})
+    return out
+
+
+def close_of(hits: Hits, each: Occurrences) -> dict[str, int]:
+    """What is close to a term that makes few messages of the scope match, with the messages of the scope that hold it.
+
+    Nothing for a term under NOT, nor for one that was found by scan: only an index knows its words.
+    """
+    words = hits.view.corpus.close_words if each.indexed is not None and _is_asked(hits, each) else None
+    if words is None:
+        return {}
+    found: dict[str, int] = hits.view.close.get(
+        (hits.query.asked, each.term), lambda: words.counted(each.term, hits.scope, _CLOSE)
+    )
+    return found
+
+
+def close_notes(hits: Hits) -> tuple[str, ...]:
+    """A note where nothing matched and a scan left close words unsaid."""
+    missing = not hits.found.messages and any(
+        each.path == "substring" and pattern_of(each.term) and _is_asked(hits, each) for each in hits.occurrences
+    )
+    return ("close words are looked for by index alone, and this was answered by scan",) if missing else ()
+
+
+def _is_asked(hits: Hits, each: Occurrences) -> bool:
+    if hits.query.tree is None or meaning(each.term) not in {meaning(term) for term in positive_terms(hits.query.tree)}:
+        return False
+    return int(np.count_nonzero(hits.scope[each.rows])) < hits.view.limits.close_below
 
 
 def inside_line(hits: Hits) -> str:
@@ -78,5 +157,9 @@ def is_word(term: Term) -> bool:
 
 def term_name(term: Term) -> str:
     """A term as a key or in a line: canonical, and cut."""
-    name = canonical(term)
-    return name if len(name) <= 60 else name[:59] + "…"
+    return _named(term)
+
+
+def _named(tree: Tree) -> str:
+    name = canonical(tree)
+    return name if len(name) <= _NAME_CHARS else name[: _NAME_CHARS - 1] + "…"

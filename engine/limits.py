@@ -78,3 +78,5 @@ class Limits:
     """How often a call tries to claim the next batch while others of the session win."""
     word_floor: int = 20
     """Shorter messages rank as if they had so many words, or "no worries" outranks what was said."""
+    close_below: int = 100
+    """A term in as many messages of what is searched was spelled as its writers do: nobody asks what it missed."""

@@ -246,7 +246,7 @@ def counted(number: int, what: str) -> str:
 
 def hint_lines(hints: Mapping[str, Any]) -> Iterable[str]:
     """The hints of a result without hits."""
-    without = hints.get("without", {})
+    without = hints.get("without", {}) | hints.get("without_part", {})
     if without:
         yield (
             "hint: " + ", ".join(f"without {inline(name)} {count}" for name, count in without.items()) + " would match"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.answer import Answer
 from engine.call import Call
 from engine.errors import Unavailable
-from engine.hints import hints_of, inside_line
+from engine.hints import close_notes, hints_of, inside_line
 from engine.hits import Hits, find
 from engine.match import compile_tree
 from engine.pack import Packer
@@ -166,8 +166,7 @@ def _seen(hits: Hits, session: Session | None) -> Mask:
 
 
 def _head(hits: Hits) -> _Head:
-    hints = hints_of(hits) if not hits.found.messages else {}
-    return _Head(hits, hits.query.notes, inside_line(hits), hints)
+    return _Head(hits, (*hits.query.notes, *close_notes(hits)), inside_line(hits), hints_of(hits))
 
 
 def _page(head: _Head, request: SearchRequest, hits: Hits, ranking: Ranking, pool: Rows, seen: Mask) -> _Page:

@@ -10,13 +10,32 @@ from functools import lru_cache
 
 import regex
 
-__all__ = ["LINE_MARK", "MARK_END", "MARK_START", "display", "fold", "is_word_char", "one_line", "word_count"]
+__all__ = [
+    "LINE_MARK",
+    "MARK_END",
+    "MARK_START",
+    "UNSPACED",
+    "display",
+    "fold",
+    "is_word_char",
+    "one_line",
+    "word_count",
+]
 
 MARK_START, MARK_END = "⟦", "⟧"
 """What stands around a match. In a message's own text `display` shows them as `[[` and `]]`."""
 
 LINE_MARK = "⏎"
 """Stands for a newline in a text on one line. In a message's own text it is shown as a blank."""
+
+UNSPACED = "".join(
+    rf"\p{{{script}}}"
+    for script in (
+        *("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar"),
+        *("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Javanese", "Balinese"),
+    )
+)
+"""Scripts that set no spaces between words, as the inside of a class of a regular expression."""
 
 _LETTER = regex.compile(r"[\p{Latin}\p{Greek}]")
 _MARK = regex.compile(r"\p{M}")

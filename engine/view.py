@@ -146,6 +146,11 @@ class View:
         return Remembered()
 
     @cached_property
+    def close(self) -> Remembered:
+        """Close words by term and filters: the same term is counted, then searched for."""
+        return Remembered(256)
+
+    @cached_property
     def timeline(self) -> Rows:
         """Rows that a thread would show, sorted by conversation and time: a conversation read like a log."""
         rows = np.flatnonzero(self.talked)

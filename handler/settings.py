@@ -106,6 +106,7 @@ class Settings(BaseSettings):
             export_seconds=own.export_seconds,
             episode_gap_seconds=own.episode_gap_seconds,
             word_floor=own.word_floor,
+            close_below=own.close_below,
         )
 
     @classmethod

@@ -342,6 +342,7 @@ class LimitSettings(_Section):
     word_floor: int = _setting(
         20, "Shorter messages rank as if they had so many words.", 'Or "no worries" wins.', ge=0, le=1_000
     )
+    close_below: int = _setting(100, "Terms in fewer messages get close words.", "Often is right.", ge=0, le=10_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Any
 
 import numpy as np
@@ -193,7 +193,7 @@ def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:
     }
     column: NDArray[np.int16] = getattr(view.narrow, name)
     counts = np.bincount(column[view.said] + 1, minlength=len(known[name]) + 1)[1:].tolist()
-    present = {value: count for (value, _), count in zip(known[name], counts, strict=True) if count}
+    present = [value for (value, _), count in zip(known[name], counts, strict=True) if count]
     ordinals = {value: ordinal for ordinal, (value, _) in enumerate(known[name])}
     folded = {fold(value).strip(): value for value in present}
     wanted = np.zeros(len(ordinals) + 1, dtype=bool)
@@ -204,7 +204,10 @@ def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:
             shown.append(fold(given).strip())
             continue
         if value is None:
-            raise _unknown(name, given, present)
+            # Who names a kind searches all of them; else activity is not searched.
+            base = view.said if name == "kind" else view.searchable
+            found = np.bincount(column[base] + 1, minlength=len(known[name]) + 1)[1:].tolist()
+            raise _unknown(name, given, {value: found[ordinals[value]] for value in present})
         wanted[ordinals[value]] = True
         shown.append(value)
     if name == "to_role" and BROADCAST in ordinals:
@@ -214,7 +217,7 @@ def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
-    """Conversations or authors in sight: ordinals by folded name and by id, and how many messages each name has."""
+    """Conversations or authors in sight: ordinals by folded name and by id; messages of each name that are searched."""
 
     by_name: Mapping[str, Sequence[int]]
     by_id: Mapping[str, Sequence[int]]
@@ -231,10 +234,11 @@ def _authors(view: View) -> _Directory:
 
 def _directory(view: View, table: Sequence[tuple[str, str, int]], column: NDArray[np.uint32], sigil: str) -> _Directory:
     counts = np.bincount(column[view.said], minlength=len(table)).tolist()
+    searched = np.bincount(column[view.searchable], minlength=len(table)).tolist()
     visible = [(ordinal, row) for ordinal, row in enumerate(table) if counts[ordinal]]
     messages: Counter[str] = Counter()
     for ordinal, row in visible:
-        messages[row[1]] += counts[ordinal]
+        messages[row[1]] += searched[ordinal]
     return _Directory(
         _ordinals((_bare_name(row[1], sigil), ordinal) for ordinal, row in visible),
         _ordinals((row[0].casefold(), ordinal) for ordinal, row in visible),
@@ -301,19 +305,21 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 def _unknown(name: str, given: str, present: Mapping[str, int]) -> NotFound:
-    """An error that offers the valid values most like the one given, or all when they are few."""
+    """An error that offers valid values with their messages: those that hold the one given, most messages first, then
+    those most like it; of neither the largest.
+    """
     folded: dict[str, str] = {}
     messages: Counter[str] = Counter()
-    for value in sorted(present, key=lambda v: -present[v]):
+    for value in sorted(present, key=lambda v: (-present[v], v)):
         key = fold(value).strip().lstrip("#@")
         folded.setdefault(key, value)
         messages[key] += present[value]
     bare = fold(given).strip().lstrip("#@")
-    inside = [key for key in folded if bare and bare in key]
-    close = get_close_matches(bare, folded, n=_NEAREST, cutoff=0.5)
-    keys = list(dict.fromkeys([*close, *inside]))[:_NEAREST]
-    if not keys:
-        keys = list(folded)[:_NEAREST]
+    ordered = sorted(folded, key=lambda key: (-messages[key], key))
+    inside = [key for key in ordered if bare and bare in key]
+    like = get_close_matches(bare, ordered, n=_NEAREST, cutoff=0.5)
+    like.sort(key=lambda key: (-SequenceMatcher(None, key, bare).ratio(), -messages[key], key))
+    keys = list(dict.fromkeys([*inside, *like]))[:_NEAREST] or ordered[:_NEAREST]
     return NotFound(
         "unknown_value",
         f"no {name} is called {quoted(given)}",

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, FileEntry, LexiconEntry, Shard, file_sha256
 from engine.snapshot.planes import BLOCK, PACKED, packed, packed_counts, packed_rows
+from engine.text import UNSPACED
 
 __all__ = ["write_lexicon"]
 
@@ -35,14 +36,6 @@ _SLICE_BYTES = 48_000_000
 _WORD_CHAR = r"\p{L}\p{M}\p{N}_"
 _SEPARATORS = rf"[^{_WORD_CHAR}]*[^{_WORD_CHAR} ][^{_WORD_CHAR}]*| {{2,}}"
 """A maximal run between words, unless it is a single space: made two spaces, it takes one position more."""
-
-_UNSPACED = "".join(
-    rf"\p{{{script}}}"
-    for script in (
-        *("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar"),
-        *("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Javanese", "Balinese"),
-    )
-)
 
 Ints = NDArray[np.uint32]
 Longs = NDArray[np.int64]
@@ -134,7 +127,7 @@ def _runs(text: str, unspaced: str) -> str:
         SELECT row, part, unspaced, (sum(width) OVER (
             PARTITION BY row ORDER BY place ROWS UNBOUNDED PRECEDING) - width)::BIGINT AS position
         FROM (SELECT *, CASE WHEN unspaced THEN length(part) + 1 ELSE 1 END AS width
-              FROM (SELECT row, part, place, regexp_matches(part, '[{_UNSPACED}]') AS unspaced
+              FROM (SELECT row, part, place, regexp_matches(part, '[{UNSPACED}]') AS unspaced
                     FROM (SELECT row, unnest(parts) AS part, generate_subscripts(parts, 1) AS place
                           FROM ({_parts(text, unspaced)}))))
     """
@@ -176,7 +169,7 @@ def _tokens_of(connection: duckdb.DuckDBPyConnection, first: int, end: int, firs
 
 
 def _holds_unspaced(column: str) -> str:
-    return f"strlen({column}) > length({column}) AND regexp_matches({column}, '[{_UNSPACED}]')"
+    return f"strlen({column}) > length({column}) AND regexp_matches({column}, '[{UNSPACED}]')"
 
 
 def _number(connection: duckdb.DuckDBPyConnection, tokens: _Tokens) -> int:

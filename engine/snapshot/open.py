@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import BrokenSnapshot
+from engine.index.close import CloseWords
 from engine.index.search import Index, open_index
 from engine.model import Message, message_key_of
 from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, FileEntry, Manifest, check_snapshot_id
@@ -106,6 +107,11 @@ class Corpus:
     def index(self) -> Index | None:
         """The index, `None` where the snapshot has none; what it reads, it reads on use."""
         return open_index(self, _INDEX_BYTES)
+
+    @cached_property
+    def close_words(self) -> CloseWords | None:
+        """The close words of terms, `None` where the snapshot has no index to look them up in."""
+        return CloseWords(self, self.index) if self.index is not None else None
 
     @property
     def message_keys(self) -> NDArray[np.uint64]:

@@ -141,6 +141,7 @@ def test_no_match_starts_no_session_and_gives_hints(desk: Desk) -> None:
     assert {"session", "batch"} & told.object.keys() == set()
     assert told.object["hints"] == {
         "without": {"author": 0, "query": 2},
+        "without_part": {"docker": 0, "zzz": 2},
         "terms": {"docker": {"messages": 10}, "zzz": {"messages": 0}},
     }
     assert desk.unseen("zzz").object.get("session") is None
