@@ -30,6 +30,7 @@ _PAGE = _object(
     copies="integer",
     session="string",
     repeated="boolean",
+    hints="object",
     messages="array",
 )
 
@@ -46,6 +47,7 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
             rest="object",
             terms="object",
             table="object",
+            hints="object",
         ),
         "search_messages": _PAGE,
         "unseen_messages": _PAGE,

@@ -112,7 +112,8 @@ def test_nearest_values_no_longer_count_activity_nor_put_likeness_before_what_ho
     ]
     view = view_of(corpus_of(tmp_path, messages, index=False))
     nearest = []
-    for filters in ({"author": ("zara",)}, {"from_role": ("clien",)}, {"kind": ("activ",)}):
+    asked: tuple[dict[str, Any], ...] = {"author": ("zara",)}, {"from_role": ("clien",)}, {"kind": ("activ",)})
+    for filters in asked:
         with pytest.raises(NotFound) as raised:
             bound(view, **filters)
         nearest.append(list(raised.value.nearest.items()))
