@@ -112,7 +112,7 @@ def test_nearest_values_no_longer_count_activity_nor_put_likeness_before_what_ho
     ]
     view = view_of(corpus_of(tmp_path, messages, index=False))
     nearest = []
-    asked: tuple[dict[str, Any], ...] = {"author": ("zara",)}, {"from_role": ("clien",)}, {"kind": ("activ",)})
+    asked: tuple[dict[str, Any], ...] = ({"author": ("zara",)}, {"from_role": ("clien",)}, {"kind": ("activ",)})
     for filters in asked:
         with pytest.raises(NotFound) as raised:
             bound(view, **filters)

@@ -168,6 +168,8 @@ def test_a_deleted_root_stands_in_its_thread_and_is_not_counted(port: int) -> No
 def test_a_stem_finds_every_form_of_a_word_and_one_form_does_not_stand_for_another(port: int) -> None:
     assert len(ids(port, "суббот")) == 2
     assert len(ids(port, "суббота")) == 1
+    told = ask(port, "count_messages", query="суббота")
+    assert "term суббота: 1 message; close: субботу 1" in told.lines
 
 
 def test_words_in_scripts_without_spaces_are_found(port: int) -> None:

@@ -175,6 +175,14 @@ def test_the_commonest_come_first_and_forms_before_lookalikes(tmp_path: Path) ->
     ]
 
 
+def test_what_is_too_rare_to_come_first_is_not_even_counted(tmp_path: Path) -> None:
+    desk = desk_over(tmp_path, *["best", "rest"] * 3, "nest", "nest", "west")
+    words = desk.view.corpus.close_words
+    assert words is not None
+    assert words.counted(Term("zest"), desk.view.searchable, 1) == {"best": 3}
+    assert list(words.counted(Term("zest"), desk.view.searchable, 3)) == ["best", "rest", "nest"]
+
+
 def test_a_compound_offers_its_other_spellings(tmp_path: Path) -> None:
     desk = desk_over(tmp_path, "log in", "log in now", "log-in", "login", "log. in", "e-mail", "email")
     assert close(desk, "login") == {'"log in"': 2, "log-in": 1}
