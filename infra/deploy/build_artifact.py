@@ -65,14 +65,17 @@ _UNUSED = (
     "aws_xray_sdk/ext",  # nothing is patched: a subsegment is opened by hand
     "boto3/examples",
     "cffi",  # what cryptography runs is _cffi_backend
+    "click",  # command lines of httpx2, python-dotenv and uvicorn
     "duckdb/experimental",
     "numpy/_core/include",
     "numpy/_pyinstaller",
     "numpy/f2py",
     "numpy/polynomial",
     "numpy/random",  # imported on first use only, and nothing here draws from it
+    "numpy/testing",  # likewise
     "pycparser",
     "pydantic/v1",
+    "uvicorn",  # a function is called, it listens to nothing
 )
 _UNUSED_MODULES = ("numpy/_core/_simd.*.so", "numpy/_core/*_tests.*.so")
 _UNUSED_SUFFIXES = frozenset({".pyi", ".pxd", ".pyx", ".h", ".c", ".a", ".lib"})
