@@ -8,7 +8,7 @@ import hashlib
 import json
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
@@ -133,12 +133,20 @@ class _Cancelled(Exception):
     """Raised within a job that another process goes on with."""
 
 
-def begin(request: ExportRequest, call: Call, store: ExportStore, database: DatabaseSettings) -> Job | Answer:
+def begin(
+    request: ExportRequest,
+    call: Call,
+    store: ExportStore,
+    database: DatabaseSettings,
+    admit: Callable[[int], None] = lambda _: None,
+) -> Job | Answer:
     """Check what is asked and start a record; an answer at once where there is nothing to write.
+
+    `admit` is told the exact number of rows before anything is written, and may refuse them.
 
     Raises:
         BadInput: `missing_parameter`, `bad_value`.
-        EngineError: what `bind`, `find` and the store raise.
+        EngineError: what `bind`, `find`, `admit` and the store raise.
     """
     if request.criteria.is_empty:
         raise BadInput(
@@ -150,6 +158,7 @@ def begin(request: ExportRequest, call: Call, store: ExportStore, database: Data
     hits = find(call.view, bind(request.criteria, call.view, call.zone), brute=call.brute)
     if not hits.found.messages:
         return _nothing(hits)
+    admit(hits.found.messages)
     for old in store.expired(call.now):
         store.revoke(old)
     export = Export(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-__all__ = ["PlannedTerm", "Tally", "add", "counting", "note_plan", "note_snapshot"]
+__all__ = ["PlannedTerm", "Tally", "add", "counting", "current", "note_plan", "note_snapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,11 @@ def counting() -> Iterator[Tally]:
         with _lock:
             _active[:] = [each for each in _active if each is not tally]
         _current.reset(token)
+
+
+def current() -> Tally | None:
+    """The tally of the call that the code runs in, `None` where nobody counts."""
+    return _current.get()
 
 
 def add(name: str, count: int = 1) -> None:

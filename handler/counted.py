@@ -21,7 +21,7 @@ from engine.tally import Tally, counting
 from engine.text import one_line
 from handler.app import App
 
-__all__ = ["EXPLAIN_BYTES", "CountedApp", "Observed", "Observer", "room_for_explanations"]
+__all__ = ["EXPLAIN_BYTES", "CountedApp", "Observed", "Observer", "room_for_explanations", "tool_of"]
 
 EXPLAIN_BYTES = 512
 """Kept back of a result for its explanation: figures and a few terms; longer plans are cut."""
@@ -59,6 +59,11 @@ class Observed:
 
 
 Observer = Callable[[Observed], None]
+
+
+def tool_of(request: Request) -> str:
+    """The name of the tool that a request is for."""
+    return _TOOLS[type(request)]
 
 
 def room_for_explanations(limits: Limits) -> Limits:
@@ -152,7 +157,7 @@ class CountedApp:
 
 def _observed(request: Request, answer: Answer | None, outcome: str, seconds: float, tally: Tally) -> Observed:
     return Observed(
-        tool=_TOOLS[type(request)],
+        tool=tool_of(request),
         outcome=outcome,
         seconds=seconds,
         answer_bytes=0 if answer is None else len(answer.text.encode("utf-8", "surrogatepass")),

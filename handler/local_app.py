@@ -43,6 +43,7 @@ class Parts:
 
     `later` hands a running export to another process; without it a thread goes on, which the process waits for.
     `export_wait_seconds` is how long a call waits for one, `None` until it is written.
+    `admit` may refuse an export by its rows before anything of it is written.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Parts:
     redact: bool = True
     later: Callable[[str], None] | None = None
     export_wait_seconds: float | None = None
+    admit: Callable[[int], None] = lambda _: None
 
 
 def _wait(seconds: float | None) -> float | None:
@@ -159,7 +161,7 @@ class LocalApp:
         parts = self._parts
         if request.export is not None:
             return state_of(request, call, parts.exports)
-        started = begin(request, call, parts.exports, parts.database)
+        started = begin(request, call, parts.exports, parts.database, parts.admit)
         if isinstance(started, Answer):
             return started
         writing = _Writing(started)

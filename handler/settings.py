@@ -207,7 +207,7 @@ def _nearest(name: str, names: list[str]) -> str:
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = [row.variable for row in setting_rows() if row.variable]
-    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_CONFIG"]
+    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES", "HAYFORK_CONFIG"]
     for name in environ:
         if name.startswith(PREFIX) and name not in known:
             raise BadInput("unknown_setting", f"no setting is called {quoted(name)}", next_step=_nearest(name, known))

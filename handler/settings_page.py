@@ -18,7 +18,7 @@ A setting comes from the environment (`HAYFORK_*`), else from `hayfork.toml`, el
 is the one named by `--config` or `HAYFORK_CONFIG`, else `hayfork.toml` in the working folder. Relative paths
 are relative to the folder of that file. An unknown name, in the file or in the environment, is an error that
 names the nearest valid one. In a variable a list is written `a,b`; `HAYFORK_SOURCES` holds all sources,
-`HAYFORK_POLICIES` all policies and `HAYFORK_QUOTAS` all quotas as JSON.
+`HAYFORK_POLICIES` all policies, `HAYFORK_QUOTAS` all quotas and `HAYFORK_PRICES` all prices as JSON.
 
 ```toml
 [corpus]

@@ -43,6 +43,8 @@ METRICS: Mapping[str, tuple[MetricUnit, str]] = {
     "BatchConflicts": (MetricUnit.Count, "Batches another call of the session claimed first."),
     "BudgetCuts": (MetricUnit.Count, "Answers that the budget of bytes ended."),
     "SnapshotFaults": (MetricUnit.Count, "Snapshots found broken, or passed over for the one before."),
+    "Refused": (MetricUnit.Count, "Calls refused by a quota or for want of credit."),
+    "Unmetered": (MetricUnit.Count, "Calls answered and not counted, while the store of usage was down."),
     "CanaryFailures": (MetricUnit.Count, "Canary calls that failed or found nothing; 0 for each that went well."),
     "Refreshes": (MetricUnit.Count, "Refreshes that ended well, published or with nothing to do."),
     "RefreshFailures": (MetricUnit.Count, "Refreshes that failed, before they are tried again."),
@@ -51,7 +53,10 @@ METRICS: Mapping[str, tuple[MetricUnit, str]] = {
 }
 """Every metric, with its unit and what it counts."""
 
-_UNAVAILABLE = frozenset({"too_slow", "out_of_memory", "store_unreachable", "session_busy", "export_failed", "no_time"})
+_UNAVAILABLE = frozenset(
+    {"too_slow", "out_of_memory", "store_unreachable", "session_busy", "export_failed", "no_time", "metering_down"}
+)
+_REFUSED = frozenset({"quota_exceeded", "credit_exhausted"})
 _BROKEN = frozenset({"snapshot_broken", "snapshot_newer"})
 
 Tracer = Any
@@ -115,6 +120,8 @@ class Signals:
             "BatchConflicts": counts["batch_conflicts"],
             "BudgetCuts": observed.cut,
             "SnapshotFaults": broken,
+            "Refused": observed.outcome in _REFUSED,
+            "Unmetered": counts["unmetered"],
         }
         if made_at is not None:
             told["SnapshotAge"] = max(0, self._clock() - made_at) / 1_000_000

@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from engine.sources.roles import RoleRules
 from engine.sources.slack import SlackExport
 from engine.sources.tables import TableSource
 from engine.tally import add
+from engine.usage import UsageStore
 from handler.app import App
 from handler.auth.policies import Policies
 from handler.counted import CountedApp, Observer, room_for_explanations
@@ -37,6 +38,7 @@ from handler.settings_table import SourceSettings
 
 if TYPE_CHECKING:
     from handler.auth.gate import Gate, OAuthServer
+    from handler.metering.metered import Rules
     from infra.aws import AwsSettings
     from infra.dynamodb_lock import DynamoDbLock
     from infra.s3 import BucketSettings
@@ -51,6 +53,7 @@ __all__ = [
     "build_policies",
     "build_refresh_lock",
     "build_snapshots",
+    "build_usage",
     "system_clock",
 ]
 
@@ -77,13 +80,14 @@ def build_app(settings: Settings, clock: Clock, sources: Sequence[Source] = ()) 
 
 
 def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None = None) -> App:
-    """The application as it is served: each call ends in time; what it costs is told to `observe`, or in its result.
+    """The application as it is served: each call ends in time; what it costs is told to `observe`, or in its result,
+    and charged to its caller where calls are metered.
 
     Raises:
         BadInput: as `build_app`.
     """
     explain = settings.signals.explain
-    if observe is None and not explain:
+    if observe is None and not explain and not settings.metered:
         return _timed(build_app(settings, clock))
     from infra.counting import (  # noqa: PLC0415 - a laptop that counts nothing does not need them
         CountingExports,
@@ -97,8 +101,53 @@ def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None
     stores = Stores(snapshots, CountingSeen(plain.seen), CountingExports(plain.exports), plain.later)
     limits = settings.engine_limits
     inside = room_for_explanations(limits) if explain else limits
-    app = _timed(LocalApp(_parts(settings, clock, (), stores, inside, CountingStatements)))
-    return CountedApp(app, limits, observe=observe, explain=explain, collect=snapshots.collect)
+    parts = _parts(settings, clock, (), stores, inside, CountingStatements)
+    if not settings.metered:
+        return CountedApp(_timed(LocalApp(parts)), limits, observe=observe, explain=explain, collect=snapshots.collect)
+    from handler.metering.metered import MeteredApp, admit_rows  # noqa: PLC0415 - only where calls are metered
+
+    # Outside of what ends a call: that it ended must be recorded too.
+    app = _timed(LocalApp(replace(parts, admit=admit_rows)))
+    metered = MeteredApp(app, build_usage(settings), _rules(settings), clock, collect=snapshots.collect)
+    return CountedApp(metered, limits, observe=observe, explain=explain)
+
+
+def build_usage(settings: Settings) -> UsageStore:
+    """Usage, months and credit.
+
+    Raises:
+        BadInput: `bad_setting` without `aws.usage_table` where the corpus is in S3.
+    """
+    if not settings.corpus.root.startswith("s3://"):
+        from infra.sqlite_usage import SqliteUsage  # noqa: PLC0415 - the other half of the choice
+
+        return SqliteUsage(Path(settings.corpus.root) / "usage.sqlite")
+    from infra.dynamodb_usage import DynamoUsage  # noqa: PLC0415 - a laptop does not need boto3
+
+    if not settings.aws.usage_table:
+        raise BadInput(
+            "bad_setting",
+            "aws.usage_table is empty, and calls are metered",
+            next_step="name the DynamoDB table of usage, or set metering.mode to off",
+        )
+    return DynamoUsage(settings.aws.usage_table, _aws(settings, settings.aws.dynamodb_endpoint))
+
+
+def _rules(settings: Settings) -> "Rules":
+    from handler.metering.metered import Rules  # noqa: PLC0415 - see above
+    from handler.metering.prices import prices_of  # noqa: PLC0415 - see above
+    from handler.metering.quotas import Quotas  # noqa: PLC0415 - see above
+
+    limits, metering = settings.engine_limits, settings.metering
+    return Rules(
+        prices=prices_of(settings.prices),
+        quotas=Quotas(settings.quotas),
+        serve_when_down=metering.when_down == "serve",
+        keep_seconds=metering.keep_days * 86_400,
+        session_seconds=limits.session_max_seconds,
+        hold_seconds=metering.hold_seconds,
+        export_seconds=limits.export_run_seconds,
+    )
 
 
 def _timed(app: App) -> App:

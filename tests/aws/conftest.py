@@ -90,6 +90,7 @@ def _deployed(aws: LocalAws, artifact: Path, architecture: str) -> Iterator[Depl
         "SeenTable": f"seen-{suffix}",
         "LockTable": f"lock-{suffix}",
         "KeysTable": f"keys-{suffix}",
+        "UsageTable": f"usage-{suffix}",
         "InvokeFunctionAliaslive": "",
     }
     template = load_template(names, Architecture=architecture, SourceOptions=ROLES, PublicUrl="https://hayfork.test")

@@ -11,7 +11,7 @@ import pytest
 
 from handler.settings import Settings
 from handler.settings_table import setting_rows
-from infra import dynamodb, dynamodb_keys, dynamodb_lock
+from infra import dynamodb, dynamodb_keys, dynamodb_lock, dynamodb_usage
 from infra.deploy.build_artifact import ARCHITECTURES, PYTHON_VERSION, ROOT
 from tests.infra.template_reader import Template, load_template
 
@@ -37,7 +37,7 @@ def test_a_functions_environment_is_made_of_settings_and_they_accept_it(
 ) -> None:
     environment = template.environment(function)
     known = {row.variable for row in setting_rows() if row.variable}
-    known |= {"HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS"}
+    known |= {"HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES"}
     assert set(environment) <= known
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
@@ -45,6 +45,7 @@ def test_a_functions_environment_is_made_of_settings_and_they_accept_it(
     settings = Settings()
     assert settings.corpus.root == "s3://CorpusBucket"
     assert settings.aws.seen_table == "SeenTable"
+    assert (settings.metered, settings.aws.usage_table) == (True, "UsageTable")
     if function == "RefreshFunction":
         assert [source.location for source in settings.sources] == ["s3://SourceBucket/messages/"]
 
@@ -83,11 +84,16 @@ def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> 
         {"AttributeName": dynamodb_lock.EXPIRY, "Enabled": True},
     )
 
+    assert keys("UsageTable") == (
+        [(dynamodb_usage.PARTITION_KEY, "HASH"), (dynamodb_usage.SORT_KEY, "RANGE")],
+        {dynamodb_usage.PARTITION_KEY: "S", dynamodb_usage.SORT_KEY: "S"},
+        {"AttributeName": dynamodb_usage.TTL_ATTRIBUTE, "Enabled": True},
+    )
     # What was revoked stays, for whoever looks after it.
     assert keys("KeysTable") == ([(dynamodb_keys.PARTITION_KEY, "HASH")], {dynamodb_keys.PARTITION_KEY: "S"}, None)
 
 
-@pytest.mark.parametrize("table", ["SeenTable", "LockTable", "KeysTable"])
+@pytest.mark.parametrize("table", ["SeenTable", "LockTable", "KeysTable", "UsageTable"])
 def test_tables_are_on_demand_encrypted_and_recoverable(template: Template, table: str) -> None:
     properties = template.resources[table]["Properties"]
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
@@ -172,6 +178,7 @@ def test_each_function_may_do_what_it_does_and_no_more(template: Template) -> No
         "<CorpusBucket.Arn>/exports/*": write,
         "<CorpusBucket.Arn>": {"s3:ListBucket"},
         "<SeenTable.Arn>": {"dynamodb:Query", "dynamodb:PutItem", "dynamodb:GetItem"},
+        "<UsageTable.Arn>": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     }
     assert allowed(template, "McpRole") == {
         **answer,
@@ -205,7 +212,8 @@ def test_nothing_is_open_to_the_world_unless_asked_for(endpoint: str) -> None:
         # Whoever holds an export's link may follow it: its id is the key.
         # Whoever has no token yet must be able to learn where to get one.
         metadata = "GET /.well-known/oauth-protected-resource/mcp"
-        assert (routes, urls) == ({"ANY /mcp": "AWS_IAM", "GET /exports/{id}": "NONE", metadata: "NONE"}, [])
+        asked = {"ANY /mcp": "AWS_IAM", "GET /usage": "AWS_IAM"}
+        assert (routes, urls) == ({**asked, "GET /exports/{id}": "NONE", metadata: "NONE"}, [])
     else:
         assert (routes, urls) == ({}, ["AWS_IAM"])
     principals = [p["Principal"] for p in closed.of_type("AWS::Lambda::Permission").values()]
@@ -250,6 +258,21 @@ def test_a_failed_refresh_is_tried_twice_more_and_then_kept(template: Template) 
 def test_the_rate_is_a_parameter() -> None:
     schedule = load_template(RefreshRate="rate(5 minutes)").resources["RefreshSchedule"]["Properties"]
     assert (schedule["ScheduleExpression"], schedule["State"]) == ("rate(5 minutes)", "ENABLED")
+
+
+def test_prices_and_quotas_come_through_parameters_and_what_was_paid_outlives_the_stack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    template = load_template(
+        Metering="off", MeteringWhenDown="serve", Prices='{"export_row":20}', Quotas='[{"prepaid":true}]'
+    )
+    for name in ("METERING_MODE", "METERING_WHEN_DOWN", "PRICES", "QUOTAS"):
+        monkeypatch.setenv(f"HAYFORK_{name}", template.environment("McpFunction")[f"HAYFORK_{name}"])
+    settings = Settings()
+    assert (settings.metered, settings.metering.when_down, settings.prices.export_row) == (False, "serve", 20)
+    assert [quota.prepaid for quota in settings.quotas] == [True]
+    table = template.resources["UsageTable"]
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
 
 
 def test_reserved_concurrency_is_off_by_default() -> None:
