@@ -81,6 +81,7 @@ def call_lines(prices: Table, measured: Table) -> list[Line]:
         Line("S3, reads", requests * _MILLION, "requests", unit["s3_get"]),
         Line("DynamoDB, reads", mean("dynamodb_reads") * _MILLION, "read units", unit["dynamodb_read_unit"]),
         Line("DynamoDB, writes", mean("dynamodb_writes") * _MILLION, "write units", unit["dynamodb_write_unit"]),
+        Line("DynamoDB, metering", assumed["metering_writes"] * _MILLION, "write units", unit["dynamodb_write_unit"]),
         Line("Logs and metrics written", assumed["log_bytes"] * _MILLION / 1e9, "GB", unit["logs_gb"]),
         Line("Answers sent", mean("answer_bytes") * _MILLION / 1e9, "GB", unit["transfer_gb"]),
     ]

@@ -23,7 +23,7 @@ from handler.mcp_server import LOCAL_CALLER, CallerOf, build_server
 from handler.metering.prices import FREE, Prices
 from handler.wire import compact, mend_surrogates, recode
 
-__all__ = ["HEALTH_PATH", "HttpOptions", "build_http", "refuse", "serve_http"]
+__all__ = ["HEALTH_PATH", "HttpOptions", "Places", "build_http", "refuse", "serve_http"]
 
 HEALTH_PATH = "/health"
 
@@ -64,7 +64,7 @@ def build_http(
         # Checked before: the library writes what it refuses into the log, word for word.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    places = _Places(options)
+    places = Places(options)
 
     async def edge(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -82,7 +82,7 @@ def build_http(
     return edge
 
 
-class _Places:
+class Places:
     """Where a request may have been sent, and from which pages of the web: all others are refused (DNS rebinding).
 
     Loopback and what is named, loopback on any port; a name without port stands for itself alone.

@@ -21,14 +21,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import BadInput
 from handler.answer_headers import with_cors, with_security_headers
-from handler.auth.gate import Gate, caller_of, with_gate
+from handler.auth.gate import Gate, caller_in, caller_of, with_gate
 from handler.bodies import body_limits
 from handler.exports_route import PresignedOf, with_exports
 from handler.http import HttpOptions, build_http, refuse
 from handler.lambda_settings import at_start, lambda_settings
 from handler.metering.prices import shown_prices
+from handler.metering.usage_route import with_usage
 from handler.signals import Signals
-from handler.wiring import build_counted_app, build_export_links, build_gate, system_clock
+from handler.wiring import build_counted_app, build_export_links, build_gate, build_usage_reports, system_clock
 
 __all__ = ["Container", "behind_doors", "handler"]
 
@@ -146,6 +147,9 @@ def _make(address: str) -> ASGIApp:
     )
     app = build_counted_app(settings, system_clock, _signals().called)
     http = build_http(app, options, caller_of=caller_of)
+    report_of = build_usage_reports(settings, system_clock)
+    if report_of is not None:
+        http = with_usage(http, report_of, caller_in, options)
     return behind_doors(http, gate, build_export_links(settings, system_clock), options)
 
 

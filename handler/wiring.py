@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import BadInput, quoted
 from engine.limits import Limits
@@ -39,6 +39,7 @@ from handler.settings_table import SourceSettings
 if TYPE_CHECKING:
     from handler.auth.gate import Gate, OAuthServer
     from handler.metering.metered import Rules
+    from handler.metering.usage_route import ReportOf
     from infra.aws import AwsSettings
     from infra.dynamodb_lock import DynamoDbLock
     from infra.s3 import BucketSettings
@@ -54,6 +55,7 @@ __all__ = [
     "build_refresh_lock",
     "build_snapshots",
     "build_usage",
+    "build_usage_reports",
     "system_clock",
 ]
 
@@ -131,6 +133,26 @@ def build_usage(settings: Settings) -> UsageStore:
             next_step="name the DynamoDB table of usage, or set metering.mode to off",
         )
     return DynamoUsage(settings.aws.usage_table, _aws(settings, settings.aws.dynamodb_endpoint))
+
+
+def build_usage_reports(settings: Settings, clock: Clock) -> "ReportOf | None":
+    """What tells a caller their usage; `None` where calls are not metered.
+
+    Raises:
+        BadInput: as `build_usage`.
+    """
+    if not settings.metered:
+        return None
+    from handler.metering.quotas import Quotas  # noqa: PLC0415 - see above
+    from handler.metering.report import named_month, usage_report  # noqa: PLC0415 - see above
+
+    store, quotas = build_usage(settings), Quotas(settings.quotas)
+
+    def report_of(caller_id: str, month: str) -> dict[str, Any]:
+        now = clock()
+        return usage_report(store, quotas, caller_id, named_month(month, now), now)
+
+    return report_of
 
 
 def _rules(settings: Settings) -> "Rules":

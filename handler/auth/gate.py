@@ -39,7 +39,7 @@ from handler.http import HEALTH_PATH, refuse
 from handler.mcp_server import Context
 from handler.wire import compact
 
-__all__ = ["Gate", "OAuthServer", "caller_of", "with_gate"]
+__all__ = ["Gate", "OAuthServer", "caller_in", "caller_of", "with_gate"]
 
 _CALLER = "hayfork.caller"
 """Where in the scope of a request its caller stands. Only the gate writes there."""
@@ -79,7 +79,12 @@ class Gate:
 
 def caller_of(ctx: Context) -> Caller:
     """Who the gate found to ask. A request that came past it is a fault of ours."""
-    caller = ctx.request.scope.get(_CALLER) if ctx.request is not None else None
+    return caller_in(ctx.request.scope if ctx.request is not None else {})
+
+
+def caller_in(scope: Mapping[str, Any]) -> Caller:
+    """The same of a request's scope."""
+    caller = scope.get(_CALLER)
     if not isinstance(caller, Caller):
         raise TypeError("a request came past the gate")
     return caller

@@ -18,10 +18,11 @@ from engine.errors import BadInput, quoted
 from handler.cli.bench_command import bench
 from handler.cli.cost_command import cost
 from handler.cli.key_commands import add_key_commands
-from handler.cli.shell import Shell, now, progress_shown, write_json, written
+from handler.cli.shell import LOCAL, Shell, now, progress_shown, write_json, written
 from handler.cli.show import show_facts
 from handler.cli.snapshots import add_snapshot_commands
 from handler.cli.tool_commands import add_tool_commands
+from handler.cli.usage_commands import add_usage_commands
 from handler.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def command_line() -> typer.Typer:
     cli.command("verify")(_verify)
     add_tool_commands(cli)
     add_key_commands(cli)
+    add_usage_commands(cli)
     cli.command("serve")(_serve)
     cli.command("synth")(_synth)
     cli.command("demo")(_demo)
@@ -123,6 +125,8 @@ def _serve(
         return
     from handler.bodies import body_limits  # noqa: PLC0415 - see above
     from handler.http import HttpOptions, serve_http  # noqa: PLC0415 - see above
+    from handler.metering.usage_route import with_usage  # noqa: PLC0415 - see above
+    from handler.wiring import build_usage_reports  # noqa: PLC0415 - see above
 
     options = HttpOptions(
         allowed_hosts=settings.server.allowed_hosts,
@@ -141,10 +145,18 @@ def _serve(
         sys.stderr.write(f"serving http://{named}:{listening}{options.path}\n")
         sys.stderr.flush()
 
+    report_of = build_usage_reports(settings, now)
     if guard is None:
-        serve_http(app, address, listen, options=options, ready=ready)
+        serve_http(
+            app,
+            address,
+            listen,
+            options=options,
+            guard=lambda inner: with_usage(inner, report_of, lambda _: LOCAL, options) if report_of else inner,
+            ready=ready,
+        )
         return
-    from handler.auth.gate import caller_of, with_gate  # noqa: PLC0415 - see above
+    from handler.auth.gate import caller_in, caller_of, with_gate  # noqa: PLC0415 - see above
 
     gate = guard
     serve_http(
@@ -153,7 +165,7 @@ def _serve(
         listen,
         options=options,
         caller_of=caller_of,
-        guard=lambda inner: with_gate(inner, gate),
+        guard=lambda inner: with_gate(with_usage(inner, report_of, caller_in, options) if report_of else inner, gate),
         ready=ready,
     )
 

@@ -54,6 +54,7 @@ def test_a_million_calls_add_up_by_hand() -> None:
         "S3, reads": 0.8,
         "DynamoDB, reads": 0.125,
         "DynamoDB, writes": 0.625,
+        "DynamoDB, metering": 2.625,
         "Logs and metrics written": 0.5,
         "Answers sent": 0.45,
     }

@@ -148,6 +148,8 @@ def test_metrics_are_in_the_embedded_format_with_one_dimension(
         "BatchConflicts": 0,
         "BudgetCuts": 1,
         "SnapshotFaults": 0,
+        "Refused": 0,
+        "Unmetered": 0,
     }
     assert values["BytesScanned"] > 0
     assert values["RowsScanned"] > 0

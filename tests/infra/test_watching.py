@@ -59,6 +59,7 @@ def test_what_the_runbook_must_cover_is_watched(template: Template) -> None:
         "Latency",
         "SnapshotAge",
         "SnapshotFaults",
+        "Unmetered",
         "BatchConflicts",
         "ApproximateNumberOfMessagesVisible",
         "CanaryFailures",
