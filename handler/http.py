@@ -23,7 +23,7 @@ from handler.mcp_server import LOCAL_CALLER, CallerOf, build_server
 from handler.metering.prices import FREE, Prices
 from handler.wire import compact, mend_surrogates, recode
 
-__all__ = ["HEALTH_PATH", "HttpOptions", "Places", "build_http", "refuse", "serve_http"]
+__all__ = ["HEALTH_PATH", "HttpOptions", "Places", "at_host", "build_http", "refuse", "serve_http"]
 
 HEALTH_PATH = "/health"
 
@@ -48,6 +48,14 @@ class HttpOptions:
     cors: bool = False
     threads: int = 8
     prices: Prices = FREE
+
+
+def at_host(options: HttpOptions, host: str) -> HttpOptions:
+    """The options of a server that listens on `host`: an address of its own is accepted as Host."""
+    if host in {*_LOOPBACK, "::1", "0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
+        return options
+    named = f"[{host}]" if ":" in host else host
+    return replace(options, allowed_hosts=(*options.allowed_hosts, named, f"{named}:*"))
 
 
 def build_http(
@@ -182,10 +190,7 @@ def serve_http(
     """
     import uvicorn  # noqa: PLC0415 - other hosts bring their own server and do not carry this one
 
-    options = options or HttpOptions()
-    if host not in {*_LOOPBACK, "::1", "0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
-        named = f"[{host}]" if ":" in host else host
-        options = replace(options, allowed_hosts=(*options.allowed_hosts, named, f"{named}:*"))
+    options = at_host(options or HttpOptions(), host)
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:

@@ -124,7 +124,7 @@ def _serve(
         serve_stdio(app, threads=settings.server.threads, prices=prices)
         return
     from handler.bodies import body_limits  # noqa: PLC0415 - see above
-    from handler.http import HttpOptions, serve_http  # noqa: PLC0415 - see above
+    from handler.http import HttpOptions, at_host, serve_http  # noqa: PLC0415 - see above
     from handler.metering.usage_route import with_usage  # noqa: PLC0415 - see above
     from handler.wiring import build_usage_reports  # noqa: PLC0415 - see above
 
@@ -145,14 +145,14 @@ def _serve(
         sys.stderr.write(f"serving http://{named}:{listening}{options.path}\n")
         sys.stderr.flush()
 
-    report_of = build_usage_reports(settings, now)
+    report_of, place = build_usage_reports(settings, now), at_host(options, address)
     if guard is None:
         serve_http(
             app,
             address,
             listen,
             options=options,
-            guard=lambda inner: with_usage(inner, report_of, lambda _: LOCAL, options) if report_of else inner,
+            guard=lambda inner: with_usage(inner, report_of, lambda _: LOCAL, place) if report_of else inner,
             ready=ready,
         )
         return
@@ -165,7 +165,7 @@ def _serve(
         listen,
         options=options,
         caller_of=caller_of,
-        guard=lambda inner: with_gate(with_usage(inner, report_of, caller_in, options) if report_of else inner, gate),
+        guard=lambda inner: with_gate(with_usage(inner, report_of, caller_in, place) if report_of else inner, gate),
         ready=ready,
     )
 

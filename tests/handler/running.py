@@ -9,12 +9,13 @@ from http.client import HTTPConnection
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from handler.app import App
 from handler.http import HttpOptions, build_http
 from handler.mcp_server import LOCAL_CALLER, CallerOf
 
-__all__ = ["MODERN", "VERSIONS", "Reply", "exchange", "running"]
+__all__ = ["MODERN", "VERSIONS", "Reply", "exchange", "running", "served"]
 
 MODERN = "2026-07-28"
 VERSIONS = ("2025-06-18", "2025-11-25", MODERN)
@@ -27,9 +28,14 @@ def running(
     app: App, options: HttpOptions | None = None, caller_of: CallerOf = lambda _: LOCAL_CALLER
 ) -> Iterator[int]:
     """The port of a server over `app`, until the block ends."""
-    config = uvicorn.Config(
-        build_http(app, options, caller_of=caller_of), port=0, log_level="error", lifespan="on", ws="none"
-    )
+    with served(build_http(app, options, caller_of=caller_of)) as port:
+        yield port
+
+
+@contextmanager
+def served(http: ASGIApp) -> Iterator[int]:
+    """The port of a server of this ASGI app, until the block ends."""
+    config = uvicorn.Config(http, port=0, log_level="error", lifespan="on", ws="none")
     server = uvicorn.Server(config)
     socket = config.bind_socket()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
