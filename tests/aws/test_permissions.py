@@ -25,7 +25,14 @@ RECORD = """
 import json, sys, botocore.client
 made = botocore.client.BaseClient._make_api_call
 def recorded(self, name, params):
-    what = [self.meta.service_model.service_name, name]
+    service = self.meta.service_model.service_name
+    # A transaction is allowed what its parts are.
+    for part in params.get("TransactItems", []):
+        for kind, inner in part.items():
+            sys.stderr.write("recorded " + json.dumps([service, kind + "Item", inner["TableName"], None]) + "\\n")
+    if "TransactItems" in params:
+        return made(self, name, params)
+    what = [service, name]
     keys = [each["Key"] for each in params.get("Delete", {}).get("Objects", [])] or [params.get("Key")]
     for key in keys:
         place = params.get("Bucket") or params.get("TableName") or params.get("FunctionName")
@@ -112,6 +119,7 @@ def test_the_mcp_function_is_allowed_what_it_calls(deployment: Deployment) -> No
         text = called(function, "search_messages", {"query": "docker", "limit": 1})["content"][0]["text"]
         session = text.split("session ")[1].split()[0]
         called(function, "unseen_messages", {"query": "docker", "session": session})
+        assert json.loads(function.invoke(event_of("http-api", "GET", "/usage"))["body"])["calls"] == 3
         link = called(function, "export_messages", {"query": "docker"})["content"][1]["uri"]
         path = link.removeprefix("https://hayfork.test")
         assert function.invoke(event_of("http-api", "GET", path))["statusCode"] == 302
@@ -125,7 +133,8 @@ def test_the_mcp_function_is_allowed_what_it_calls(deployment: Deployment) -> No
 def test_the_invoke_function_is_allowed_what_it_calls(deployment: Deployment) -> None:
     with deployment.run("InvokeFunction", preload=RECORD) as function:
         session = use(function, "search_messages", {"query": "docker", "limit": 1})["session"]
-        use(function, "unseen_messages", {"query": "docker", "session": session})
+        again = {"query": "docker", "session": session, "after_batch": 1}
+        assert [use(function, "unseen_messages", again).get("repeated") for _ in range(2)] == [None, True]
         made = use(function, "export_messages", {"query": "docker"})
         function.invoke({"export": made["link"].rsplit("/", 1)[1]})
         assert idle(deployment, "InvokeRole", function) == EXPORTS_IN_NEED
