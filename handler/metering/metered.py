@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import Any, NoReturn
 
 from engine.answer import Answer
+from engine.deadline import check_deadline
 from engine.errors import EngineError, Refused, Unavailable
 from engine.limits import Limits
 from engine.ports import Progress
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 _SECOND = 1_000_000
 _FAILED_EXPORT = "export_failed"
+_OUT_OF_REACH = "store_unreachable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,10 @@ def admit_rows(rows: int) -> None:
 
     Raises:
         Refused: `quota_exceeded`, `credit_exhausted`.
-        Unavailable: `metering_down`.
+        Unavailable: `metering_down`, `too_slow`.
     """
+    # A call that was left behind reserves nothing more: its end was recorded.
+    check_deadline()
     call = _current.get()
     if call is not None and call.admit is not None:
         call.admit(rows)
@@ -280,6 +284,8 @@ class MeteredApp:
             yield
         except Unavailable as error:
             usage = call.usage
+            if error.code != _OUT_OF_REACH:
+                raise
             if not self._rules.serve_when_down:
                 _down(error, way())
             call.lost = True
