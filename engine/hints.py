@@ -11,7 +11,7 @@ import numpy as np
 from engine.hits import Hits
 from engine.index.pieces import pattern_of
 from engine.plan import Occurrences, matching_rows, meaning
-from engine.query.tree import And, Term, Tree, all_of, canonical, positive_terms
+from engine.query.tree import And, Or, Term, Tree, all_of, canonical, positive_terms
 from engine.text import fold, is_word_char
 
 __all__ = ["close_notes", "close_of", "hints_of", "inside_line", "is_word", "term_name", "words_of"]
@@ -78,7 +78,8 @@ def _without_parts(hits: Hits) -> dict[str, int]:
     for at, part in enumerate(tree.parts[:_TERMS]):
         rest = all_of((*tree.parts[:at], *tree.parts[at + 1 :]))
         rows = matching_rows(rest, hits.occurrences, hits.view.corpus.rows)
-        out[_named(part)] = int(np.count_nonzero(hits.scope[rows]))
+        name = _named(part)
+        out[f"({name})" if isinstance(part, Or) else name] = int(np.count_nonzero(hits.scope[rows]))
     return out
 
 

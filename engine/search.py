@@ -123,7 +123,8 @@ def unseen(request: UnseenRequest, call: Call) -> Answer:
     handle = asked.session
     session = reopen(call, handle) if handle is not None else Session(call.mint(), call.caller.caller_id)
     hits = find(call.view, bind(asked.criteria, call.view, call.zone), brute=call.brute)
-    head = _head(hits)
+    # What is close to the words was said by the search before; without a match it is all there is to say.
+    head = _head(hits) if not hits.found.messages else _Head(hits, hits.query.notes, inside_line(hits))
     wanted = digest(request)
     for _ in range(call.limits.claim_attempts):
         if request.after_batch is not None:

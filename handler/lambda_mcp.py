@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import BadInput
+from engine.query.stems import load_stemmers
 from handler.answer_headers import with_cors, with_security_headers
 from handler.auth.gate import Gate, caller_in, caller_of, with_gate
 from handler.bodies import body_limits
@@ -201,6 +202,7 @@ def _start() -> None:
     # Part of Lambda's own image only.
     if find_spec("snapshot_restore_py") is not None:
         hooks = import_module("snapshot_restore_py")
+        load_stemmers()
         hooks.register_before_snapshot(gc.collect)
         hooks.register_after_restore(_restored)
 

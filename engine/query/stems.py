@@ -13,7 +13,7 @@ from typing import Protocol
 
 import regex
 
-__all__ = ["Stem", "forms_among", "stems_of"]
+__all__ = ["Stem", "forms_among", "load_stemmers", "stems_of"]
 
 _BY_SCRIPT = (
     (regex.compile(r"\p{Latin}+"), "english"),
@@ -83,6 +83,11 @@ def _stem(language: str, word: str) -> Stem:
         : next((at for at, (one, other) in enumerate(zip(word, bare, strict=False)) if one != other), len(bare))
     ]
     return Stem(language, text, head, len(head) + _LONGEST_ENDING)
+
+
+def load_stemmers() -> None:
+    """Load what stems are made with, where the time is not a caller's."""
+    _stemmer("english")
 
 
 class _Stemmer(Protocol):

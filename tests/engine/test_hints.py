@@ -51,10 +51,10 @@ def test_the_part_that_emptied_a_query_is_named(tmp_path: Path) -> None:
     told = desk_of(tmp_path, corpus_of(tmp_path, messages)).search("docker (up OR down) NOT docker", author=("Ann",))
     assert told.object["hints"] == {
         "without": {"author": 0, "query": 3},
-        "without_part": {"docker": 1, "up OR down": 0, "NOT docker": 1},
+        "without_part": {"docker": 1, "(up OR down)": 0, "NOT docker": 1},
         "terms": {"docker": {"messages": 2}, "up": {"messages": 2}, "down": {"messages": 1}},
     }
-    assert "hint: without author 0, without query 3, without docker 1, without up OR down 0" in told.text
+    assert "hint: without author 0, without query 3, without docker 1, without (up OR down) 0" in told.text
 
 
 def test_few_hits_come_with_what_is_close_to_their_words(tmp_path: Path) -> None:
@@ -64,6 +64,8 @@ def test_few_hits_come_with_what_is_close_to_their_words(tmp_path: Path) -> None
     assert told.object["hints"] == {"terms": {"docker": {"messages": 1, "close": {"dokcer": 2}}}}
     assert "hint: docker alone is in 1 message; close: dokcer 2" in told.text
     assert "hints" not in desk.search("zebra").object
+    # Read on, and it is not said again.
+    assert "hints" not in desk.unseen("docker").object
 
 
 def test_a_term_in_many_messages_comes_without_close_words(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """Forms of a word, in the language that its script and marks suggest."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from engine.query.stems import Stem, forms_among, stems_of
+from engine.query.stems import Stem, forms_among, load_stemmers, stems_of
 from engine.text import fold
 
 
@@ -33,6 +34,11 @@ def test_a_form_begins_with_the_head_and_is_not_much_longer() -> None:
 @pytest.mark.parametrize("text", ["日本", "flies", "a1", "docker_x", "x1y2"])
 def test_what_begins_with_too_little_or_is_of_no_language_has_no_stem(text: str) -> None:
     assert stems_of(text, text) == []
+
+
+def test_what_stems_are_made_with_is_loaded_before_it_is_asked_for() -> None:
+    load_stemmers()
+    assert "snowballstemmer" in sys.modules
 
 
 def test_stems_are_right_when_several_ask_at_once() -> None:
