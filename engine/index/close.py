@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,6 +53,11 @@ class _Word:
     kin: bool = False
     places: list[tuple[int, int, int]] = field(default_factory=list)
     most: int = 0
+
+    def add(self, place: int, shard: ShardIndex, region: int, number: int) -> None:
+        """It stands in one more region."""
+        self.places.append((place, region, number))
+        self.most += int(shard.document_frequencies(region, np.array([number]))[0])
 
 
 class CloseWords:
@@ -131,19 +137,29 @@ class CloseWords:
 
     def _meeting(self, term: Term, halves: Sequence[tuple[str, str]], scope: Mask) -> list[tuple[str, str]]:
         """Those pairs of words that some message of the scope holds both."""
-        held: dict[str, list[Longs]] = {}
-        for _, shard, region in self._regions(term):
+        places: dict[str, _Word] = {}
+        for place, shard, region in self._regions(term):
             numbers = self._shapes_of(shard, region).places(half for pair in halves for half in pair)
             for half, number in numbers.items():
-                rows = shard.rows_of(region, np.array([number])).astype(np.int64) + shard.files.first_row
-                held.setdefault(half, []).append(rows[scope[rows]])
-        size = len(scope)
-        rows_of = {half: unique(np.concatenate(parts), size) for half, parts in held.items()}
-        return [
-            (left, right)
-            for left, right in halves
-            if left in rows_of and right in rows_of and len(intersected(rows_of[left], rows_of[right], size))
-        ]
+                places.setdefault(half, _Word(half)).add(place, shard, region, number)
+
+        @cache
+        def rows(half: str) -> Longs:
+            parts = [self._rows(place, region, number) for place, region, number in places[half].places]
+            return unique(np.concatenate([part[scope[part]] for part in parts]), len(scope))
+
+        def meet(pair: tuple[str, str]) -> bool:
+            if not all(half in places for half in pair):
+                return False
+            # A frequent word is read only where the other one is in the scope at all.
+            rare, frequent = sorted(pair, key=lambda half: places[half].most)
+            return len(rows(rare)) > 0 and len(intersected(rows(rare), rows(frequent), len(scope))) > 0
+
+        return [pair for pair in halves if meet(pair)]
+
+    def _rows(self, place: int, region: int, number: int) -> Longs:
+        shard = self._index.shards[place]
+        return shard.rows_of(region, np.array([number])).astype(np.int64) + shard.files.first_row
 
     def _words(self, term: Term) -> tuple[_Word, ...]:
         """Every close word of the lexicon, whoever may see it."""
@@ -181,8 +197,7 @@ class CloseWords:
                 if not _matches(term, word):
                     made = out.setdefault(word, _Word(word))
                     made.kin |= kin
-                    made.places.append((place, number, at))
-                    made.most += int(shard.document_frequencies(number, np.array([at]))[0])
+                    made.add(place, shard, number, at)
         return out
 
     def _regions(self, term: Term) -> Iterator[tuple[int, ShardIndex, int]]:
