@@ -1,12 +1,16 @@
 """What every store of usage does."""
 
-import os
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ReadTimeoutError
 
 from engine.errors import Unavailable
 from engine.usage import (
@@ -24,8 +28,9 @@ from engine.usage import (
     record_id,
 )
 from infra.aws import AwsSettings
-from infra.dynamodb_usage import PARTITION_KEY, SORT_KEY, DynamoUsage
+from infra.dynamodb_usage import DynamoUsage
 from infra.sqlite_usage import SqliteUsage
+from tests.contracts.usage_bench import USAGE_ADAPTERS, new_usage_table, open_usage, usage_bench
 from tests.local_aws import LocalAws, free_ports
 
 Open = Callable[[], UsageStore]
@@ -37,28 +42,11 @@ YEAR = NOON + 400 * 86_400 * SECOND
 ADA = "key:ada"
 
 
-def new_usage_table(aws: LocalAws) -> str:
-    name = f"usage-{os.urandom(6).hex()}"
-    keys = [(PARTITION_KEY, "HASH"), (SORT_KEY, "RANGE")]
-    aws.dynamodb().create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in keys],  # type: ignore[typeddict-item]  # by name
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    return name
-
-
-@pytest.fixture(params=["sqlite", pytest.param("dynamodb", marks=pytest.mark.aws)])
+@pytest.fixture(params=USAGE_ADAPTERS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Gives the store as another process would see it."""
-    if request.param == "sqlite":
-        return lambda: SqliteUsage(tmp_path / "state" / "usage.sqlite")
-    aws: LocalAws = request.getfixturevalue("local_aws")
-    table = new_usage_table(aws)
-    # One for all: it keeps nothing but a client, which takes longer to make than a test.
-    store = DynamoUsage(table, AwsSettings(endpoint_url=aws.dynamodb_endpoint))
-    return lambda: store
+    """Gives the store as another process would see it; that of DynamoDB keeps nothing but a client, so it is one."""
+    bench = usage_bench(request, tmp_path)
+    return lambda: open_usage(*bench.arguments) if bench.arguments[0] == "sqlite" else bench.store
 
 
 def usage(n: int = 1, at: int = NOON, *, caller_id: str = ADA, charge: int = 100, prepaid: bool = False) -> Usage:
@@ -335,3 +323,53 @@ def test_a_table_out_of_reach_is_told_after_its_time(local_aws: LocalAws) -> Non
     with pytest.raises(Unavailable):
         store.month(ADA, "2016-11")
     assert next(seconds) > 4
+
+
+def failing_once(store: DynamoUsage, *, sent: bool) -> None:
+    """Have each call's first request fail: `sent`, its answer is lost; else another transaction was in the way."""
+    client: Any = store._client
+    failed: set[bytes] = set()
+
+    def fail(request: Any, **_: object) -> Any:
+        kind = request.headers["x-amz-target"]
+        if kind in failed:
+            failed.remove(kind)
+            return None
+        failed.add(kind)
+        if sent:
+            client._endpoint.http_session.send(request)
+            raise ReadTimeoutError(endpoint_url=request.url)
+        word = "TransactionCanceledException" if b"TransactWriteItems" in kind else "TransactionConflictException"
+        told = {"__type": f"com.amazonaws.dynamodb.v20120810#{word}", "CancellationReasons": [CONFLICT]}
+        body = BytesIO(json.dumps(told).encode())
+        headers: Any = {"content-type": "application/x-amz-json-1.0"}
+        response: Any = AWSResponse(request.url, 400, headers, body)
+        response._content = body.getvalue()
+        return response
+
+    client.meta.events.register_first("before-send.dynamodb", fail)
+
+
+CONFLICT = {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
+
+
+@pytest.mark.aws
+@pytest.mark.parametrize("sent", [False, True], ids=["in the way", "answer lost"])
+def test_what_is_tried_again_counts_once(local_aws: LocalAws, *, sent: bool) -> None:
+    settings = AwsSettings(endpoint_url=local_aws.dynamodb_endpoint)
+    store = DynamoUsage(new_usage_table(local_aws), settings, sleep=lambda _: None)
+    failing_once(store, sent=sent)
+    credit(store, 500)
+    made = usage(1, prepaid=True)
+    reserved = store.reserve(hold_of(made, 50), per_minute=1, now=NOON)
+    assert reserved.state == "held"
+    assert store.reserve(hold_of(usage(2), 50), per_minute=1, now=NOON).state == "too_many"
+    raised = store.raise_to(reserved.hold, 100, until=NOON + 999 * SECOND, now=NOON)
+    assert (raised.state, store.account(ADA, now=NOON)) == ("held", Account(ADA, 400, 100))
+    assert store.settle(made, keep_until=YEAR, hold=raised.hold, mark="batch", mark_until=YEAR) == "written"
+    assert store.settle(usage(3), keep_until=YEAR, mark="batch", mark_until=YEAR) == "charged_before"
+    refund = store.refund(ADA, made.call_id, at=NOON + 1, keep_until=YEAR)
+    assert refund is not None
+    assert store.records(ADA, "2016-11") == [made, refund]
+    assert store.month(ADA, "2016-11") == Month(ADA, "2016-11").plus(made).plus(refund)
+    assert store.account(ADA, now=NOON) == Account(ADA, 500, 0)
