@@ -38,7 +38,10 @@ from handler.settings_table import (
     setting_rows,
 )
 
-__all__ = ["CONFIG_NAME", "STRUCTURED_PAGE_BYTES", "Settings", "load_settings"]
+__all__ = ["CONFIG_NAME", "DOCTOR_KEY", "STRUCTURED_PAGE_BYTES", "Settings", "load_settings"]
+
+DOCTOR_KEY = "HAYFORK_DOCTOR_KEY"
+"""No setting: what `hayfork doctor URL` proves with who asks."""
 
 CONFIG_NAME = "hayfork.toml"
 """The file looked for in the working folder when no other is named."""
@@ -207,7 +210,7 @@ def _nearest(name: str, names: list[str]) -> str:
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = [row.variable for row in setting_rows() if row.variable]
-    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES", "HAYFORK_CONFIG"]
+    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES", "HAYFORK_CONFIG", DOCTOR_KEY]
     for name in environ:
         if name.startswith(PREFIX) and name not in known:
             raise BadInput("unknown_setting", f"no setting is called {quoted(name)}", next_step=_nearest(name, known))

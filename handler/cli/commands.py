@@ -23,7 +23,7 @@ from handler.cli.show import show_facts
 from handler.cli.snapshots import add_snapshot_commands
 from handler.cli.tool_commands import add_tool_commands
 from handler.cli.usage_commands import add_usage_commands
-from handler.settings import Settings
+from handler.settings import DOCTOR_KEY, Settings
 
 if TYPE_CHECKING:
     from handler.auth.gate import Gate
@@ -251,6 +251,14 @@ def _doctor(
     url: Annotated[str, typer.Argument(help="A deployment to check from outside, instead of this machine.")] = "",
     *,
     query: Annotated[str, typer.Option(help="With an address: a query that finds something.")] = "",
+    key: Annotated[
+        str,
+        typer.Option(
+            envvar=DOCTOR_KEY,
+            help="With an address: an API key or access token. In the variable no list of processes shows it.",
+            show_default=False,
+        ),
+    ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Do not rehash the snapshot.")] = False,
     as_json: _Json = False,
 ) -> None:
@@ -261,7 +269,7 @@ def _doctor(
     if url:
         from handler.cli.doctor_remote import examine_url  # noqa: PLC0415 - see above
 
-        findings = list(examine_url(url, query))
+        findings = list(examine_url(url, query, key))
     else:
         findings = list(examine(shell, quick=quick))
     if as_json:

@@ -1,13 +1,14 @@
 """A deployment's health from outside: what a client meets, checked with requests and nothing else.
 
-Decides what is asked and what counts as well. Requests to AWS's own addresses are signed with the credentials of this
-machine. Must never know how the deployment is made.
+Decides what is asked and what counts as well. Requests bear the key they are given, else those to AWS's own addresses
+are signed with the credentials of this machine. Must never know how the deployment is made, nor tell the key.
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -28,6 +29,7 @@ _SLOW_SECONDS = 10.0
 _OLD_SECONDS = 2 * 86_400
 _SKEW_SECONDS = 120
 """Signatures are refused after five minutes: two leave time to mend it."""
+_KEY = re.compile(r"[!-~]{8,16384}")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -51,17 +53,20 @@ class _Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the server is; `service` is what AWS calls it, empty where nothing is signed."""
+    """Where the server is; `service` is what AWS calls it, empty where nothing is signed. `proof` are headers."""
 
     url: str
     service: str
     region: str
+    proof: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def ask(self, method: str, params: Mapping[str, Any], era: str, *, signed: bool = True) -> _Reply:
         """One request of an era."""
         sent, headers = _request(method, params, era)
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": sent}).encode()
-        if self.service and signed:
+        if signed and self.proof:
+            headers |= self.proof
+        elif signed and self.service:
             headers = _signed(self.url, headers, body, self.service, self.region)
         split = urlsplit(self.url)
         kind = HTTPSConnection if split.scheme == "https" else HTTPConnection
@@ -76,13 +81,17 @@ class _Place:
             connection.close()
 
 
-def examine_url(url: str, query: str = "") -> Iterator[Finding]:
+def examine_url(url: str, query: str = "", key: str = "") -> Iterator[Finding]:
     """Everything in the order in which it is mended best; ends where nothing further can be asked.
 
+    `key` is an API key or an access token.
+
     Raises:
-        BadInput: `bad_usage` for what is no http address.
+        BadInput: `bad_usage` for what is no http address or no key, and for a key that others could read on its way.
     """
     place = _place(url)
+    if key:
+        place = replace(place, proof=_proof(place.url, key))
     try:
         first = place.ask("server/discover", {}, ERAS[1])
     except (OSError, HTTPException) as error:
@@ -92,7 +101,8 @@ def examine_url(url: str, query: str = "") -> Iterator[Finding]:
     yield _clock(first)
     yield _auth(place)
     if first.status in {401, 403}:
-        yield Finding("access", False, f"refused with {first.status}", "give this machine credentials that may call it")
+        way = "give a key that counts" if key else "give --key, or this machine credentials that may call it"
+        yield Finding("access", False, f"refused with {first.status}", way)
         return
     for era in ERAS:
         yield _era(place, era)
@@ -111,6 +121,16 @@ def _place(url: str) -> _Place:
         if marker in parts[1:-1]:
             return _Place(whole, service, parts[parts.index(marker) + 1])
     return _Place(whole, "", "")
+
+
+def _proof(url: str, key: str) -> dict[str, str]:
+    """The header that bears a key."""
+    if not _KEY.fullmatch(key):
+        raise BadInput("bad_usage", "what --key gives is no key", next_step="give it as it was shown, without blanks")
+    split = urlsplit(url)
+    if split.scheme != "https" and split.hostname not in _LOOPBACK:
+        raise BadInput("bad_usage", "a key is not sent without https", next_step="use the https address")
+    return {"x-api-key": key} if key.startswith("hf_") else {"authorization": f"Bearer {key}"}
 
 
 def _request(method: str, params: Mapping[str, Any], era: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -163,7 +183,7 @@ def _clock(reply: _Reply) -> Finding:
 def _auth(place: _Place) -> Finding:
     status = place.ask("tools/list", {}, ERAS[1], signed=False).status
     if status in {401, 403}:
-        return Finding("auth", True, f"refuses who does not sign ({status})")
+        return Finding("auth", True, f"refuses who proves nothing ({status})")
     if urlsplit(place.url).hostname in _LOOPBACK:
         return Finding("auth", True, "none, on this machine only")
     return Finding("auth", False, f"answers anybody ({status})", "set Authorization, or put something in front")

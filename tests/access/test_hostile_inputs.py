@@ -77,7 +77,20 @@ class Leaks:
 
 def leaks_of(folder: Path, *more: str) -> Leaks:
     root = str(Path(handler.__file__).parents[1])
-    return Leaks((str(folder), root, "Traceback", 'File "', "site-packages", "duckdb", "sqlite3", "key-mark", *more))
+    return Leaks(
+        (
+            str(folder),
+            root,
+            "Traceback",
+            'File "',
+            "site-packages",
+            "Parser Error",
+            "IO Error",
+            "sqlite3.",
+            "key-mark",
+            *more,
+        )
+    )
 
 
 class Noting:

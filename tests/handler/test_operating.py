@@ -1,8 +1,10 @@
 """Rolling back, and checking a deployment from outside, through the command line."""
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -11,9 +13,14 @@ from typing import Any
 import pytest
 
 from engine.errors import BadInput
+from handler.auth.api_key import ApiKeys, mint_key
+from handler.auth.gate import Gate
+from handler.auth.policies import Policies
 from handler.cli import main
-from handler.cli.doctor_remote import _Place, _place, _signed, examine_url
+from handler.cli.doctor_remote import _Place, _place, _proof, _signed, examine_url
 from handler.wiring import system_clock
+from infra.sqlite_keys import SqliteKeys
+from tests.handler.auth.events import guarded
 from tests.handler.running import running
 from tests.handler.small_app import SmallApp
 from tests.handler.wired_app import wired_app
@@ -132,6 +139,51 @@ def test_an_old_snapshot_and_a_silent_server_are_named(tmp_path: Path) -> None:
     assert found["known query"].ok
     (silent,) = examine_url(address)
     assert (silent.what, silent.ok) == ("reachability", False)
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_a_server_that_asks_for_a_key_is_looked_at_with_one_that_is_never_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    app, store = wired_app(tmp_path), SqliteKeys(tmp_path / "keys.sqlite")
+    key, credential = mint_key("doctor", system_clock())
+    assert store.add(key)
+    gate = Gate(Policies([], UTC, {}), ApiKeys(store, system_clock))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    line = ["doctor", f"http://127.0.0.1:{port}", "--query", "docker", "--json"]
+    with guarded(app, gate, port):
+        refused = main(line), states(json.loads(capsys.readouterr().out))
+        if by == "variable":
+            monkeypatch.setenv("HAYFORK_DOCTOR_KEY", credential)
+        code = main(line if by == "variable" else [*line, "--key", credential])
+        told = "".join(capsys.readouterr())
+    assert refused == (1, {"reachability": True, "clock": True, "auth": True, "access": False})
+    # The corpus stands still in 2016.
+    assert (code, [what for what, ok in states(json.loads(told)).items() if not ok]) == (1, ["snapshot"])
+    assert credential not in told
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "told"),
+    [
+        ("http://hayfork.example/mcp", "hf_0123456789abcdef", "a key is not sent without https"),
+        ("https://hayfork.example/mcp", "secret with\nblanks", "what --key gives is no key"),
+        ("https://hayfork.example/mcp", "schlüssel-0123456789", "what --key gives is no key"),
+    ],
+)
+def test_a_key_that_others_could_read_or_that_is_none_is_not_sent_nor_told(
+    capsys: pytest.CaptureFixture[str], url: str, key: str, told: str
+) -> None:
+    assert main(["doctor", url, "--key", key]) == 2
+    said = "".join(capsys.readouterr())
+    assert told in said
+    assert key not in said
+
+
+def test_a_token_is_sent_as_one_and_a_key_in_place_of_a_signature() -> None:
+    assert _proof("https://x.example/mcp", "eyJ.token.1") == {"authorization": "Bearer eyJ.token.1"}
+    assert _proof("https://x.example/mcp", "hf_0123456789") == {"x-api-key": "hf_0123456789"}
 
 
 def test_a_server_without_a_snapshot_is_named() -> None:
