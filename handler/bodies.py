@@ -32,12 +32,14 @@ class BodyLimits:
 
 
 class BodyRefused(Exception):
-    """Not read: `status` and the words for whoever sent it."""
+    """Not read: `status`, the words for whoever sent it, and further headers of the answer."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        # Of who sends too much the rest is let run out, or they would see a broken connection instead of the answer.
+        self.headers = {"connection": "close"} if status == HTTPStatus.REQUEST_TIMEOUT else {}
 
 
 def body_limits(server: "ServerSettings") -> BodyLimits:

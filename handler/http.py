@@ -125,7 +125,7 @@ async def _exchange(inner: ASGIApp, scope: Scope, receive: Receive, send: Send, 
     try:
         body = await read_body(scope, receive, limits)
     except BodyRefused as error:
-        await refuse(send, error.status, error.message, connection="close")
+        await refuse(send, error.status, error.message, **error.headers)
         return
     await inner(scope, replayed(mend_surrogates(body), receive), _recoding(send))
 

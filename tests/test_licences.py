@@ -72,11 +72,11 @@ def shipped() -> dict[str, Distribution]:
 
 def stated_by(package: Distribution) -> str:
     """The licence in SPDX's terms, as the package states it."""
-    told = package.metadata
-    if told.get("License-Expression"):
-        return str(told["License-Expression"])
-    known = [line.rpartition(" :: ")[2] for line in told.get_all("Classifier") or () if line.startswith("License ::")]
-    return " OR ".join(_WORDS.get(word, word) for word in known or [str(told.get("License") or "")])
+    told = package.metadata.json
+    if told.get("license_expression"):
+        return str(told["license_expression"])
+    known = [line.rpartition(" :: ")[2] for line in told.get("classifier", ()) if line.startswith("License ::")]
+    return " OR ".join(_WORDS.get(word, word) for word in known or [str(told.get("license", ""))])
 
 
 def refused(expression: str) -> list[str]:

@@ -128,7 +128,7 @@ def with_gate(inner: ASGIApp, gate: Gate) -> ASGIApp:
             await challenge.answer(send, refused)
             return
         except BodyRefused as error:
-            await refuse(send, error.status, error.message, connection="close")
+            await refuse(send, error.status, error.message, **error.headers)
             return
         except Unavailable as error:
             tell(error)
