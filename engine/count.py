@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from engine.answer import Answer
 from engine.call import Call
-from engine.errors import BadInput, Refused, quoted
-from engine.facets import DIMENSIONS, dimension, of_time, period
+from engine.errors import Refused
+from engine.facets import dimension, of_time, period
 from engine.facts import facts_line, facts_object
 from engine.hints import close_notes, close_of, hints_of, is_word, term_name, words_of
 from engine.hits import Hits, find
@@ -46,8 +46,6 @@ Rows = NDArray[np.int64]
 _FACETS = (("conversation", 10), ("author", 8), ("from_role", 8), ("kind", 8))
 """The default breakdown, and how many values of each."""
 
-_MOST_DIMENSIONS = 2
-_MOST_COMPARED = 5
 _BUCKETS = 24
 
 
@@ -118,11 +116,9 @@ def count(request: CountRequest, call: Call) -> Answer:
     """Count what matches.
 
     Raises:
-        BadInput: `bad_value` for a dimension that does not exist or too many of them.
         Refused: `page_too_small` where a deployment leaves no room for even the last rung.
         EngineError: what `bind` and `find` raise.
     """
-    _check(request)
     view = call.view
     query = bind(request.criteria, view, call.zone)
     hits = find(view, query, brute=call.brute)
@@ -136,8 +132,8 @@ def count(request: CountRequest, call: Call) -> Answer:
         hits=hits,
         compared=compared,
         over_time=None if by else _over_time(hits, compared, call),
-        facets=() if by else _facets(hits, call),
-        terms=_terms(hits),
+        facets=_facets(hits, call) if hits.found.messages and not by else (),
+        terms=_terms(hits) if hits.found.messages else (),
         table=tabulate(by, hits, compared) if by else None,
         hints=hints_of(hits) if not hits.found.messages else {},
         notes=(
@@ -157,24 +153,6 @@ def count(request: CountRequest, call: Call) -> Answer:
             return Answer(text, structured)
         add("budget_cuts")
     raise Refused("page_too_small", "not even the counts alone fit", next_step="raise limits.count_bytes")
-
-
-def _check(request: CountRequest) -> None:
-    for name in request.by:
-        if name not in DIMENSIONS:
-            raise BadInput(
-                "bad_value",
-                f"by has no dimension {quoted(name)}",
-                next_step=f"use one of {', '.join(DIMENSIONS)}",
-            )
-    if len(request.by) > _MOST_DIMENSIONS or len(set(request.by)) < len(request.by):
-        raise BadInput("bad_value", "by takes one or two different dimensions", next_step="split into two calls")
-    if len(request.compare) > _MOST_COMPARED:
-        raise BadInput(
-            "bad_value",
-            f"compare has {len(request.compare)} queries, {_MOST_COMPARED} at most",
-            next_step="split them",
-        )
 
 
 def _over_time(hits: Hits, compared: Sequence[Hits], call: Call) -> Table | None:
@@ -278,13 +256,13 @@ def _text(made: _Count, rung: _Rung) -> str:
     lines = [searched_line(made.hits.searched, rung.echo, zone), found_line(made.hits.found)]
     lines += [made.facts_line] if made.facts_line and rung.facets else []
     lines += [
-        f"compare: {inline(each.query.meaning, rung.compared_chars)}: {counted(each.found.messages, 'message')}"
+        f"compare: {inline(each.query.canonical, rung.compared_chars)}: {counted(each.found.messages, 'message')}"
         f" by {counted(each.found.authors, 'author')}"
         for each in made.compared
     ]
     if made.over_time is not None and rung.buckets:
         lines.append(made.over_time.line())
-    for facet in made.facets if made.hits.found.messages and rung.facets else ():
+    for facet in made.facets if rung.facets else ():
         parts = [f"{one_line(value)} {number}" for value, number in _cut(facet, rung)]
         left = _rest(facet, rung)
         parts += [f"{left['values']} more with {left['messages']}"] if left else []
@@ -313,7 +291,7 @@ def _facts(made: _Count, rung: _Rung) -> dict[str, Any]:
 
 def _compared(hits: Hits, rung: _Rung) -> dict[str, Any]:
     """One further query: its meaning and counts; on the last rung how many messages alone."""
-    query = shortened(hits.query.meaning, rung.compared_chars)
+    query = shortened(hits.query.canonical, rung.compared_chars)
     found = found_object(hits.found)
     return {"query": query, **(found if rung.facets else {"messages": found["messages"]})}
 

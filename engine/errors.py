@@ -11,7 +11,7 @@ What this module must never know: texts of messages, links, keys and paths. They
 Messages are lower case, without full stop, and name the offending value.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "MAX_ERROR_BYTES",
@@ -21,7 +21,9 @@ __all__ = [
     "NotFound",
     "Refused",
     "Unavailable",
+    "give_list",
     "quoted",
+    "values_in",
 ]
 
 MAX_ERROR_BYTES = 2_048
@@ -39,6 +41,17 @@ def quoted(value: object) -> str:
     if len(text) > _QUOTED_CHARS:
         text = text[:_QUOTED_CHARS] + "…"
     return f"'{text}'"
+
+
+def values_in(text: str) -> list[str]:
+    """The values of a list that was given as one text: of `a, b` as of `["a", "b"]`."""
+    return [part for part in (piece.strip(" []\"'") for piece in text.split(",")) if part]
+
+
+def give_list(values: Sequence[str]) -> str:
+    """The way out for whoever gave a list as one text: `give a list: ["a", "b"]`."""
+    shown = ", ".join('"' + quoted(value)[1:-1] + '"' for value in values)
+    return f"give a list: [{shown}]"
 
 
 class EngineError(Exception):

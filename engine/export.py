@@ -11,21 +11,21 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from engine.answer import Answer
 from engine.call import Call
-from engine.errors import BadInput, BrokenSnapshot, NotFound, Unavailable, quoted
-from engine.export_rows import COLUMNS, FORMATS, MIME_TYPES, encoded
+from engine.errors import BadInput, NotFound, Unavailable
+from engine.export_rows import COLUMNS, MIME_TYPES, encoded
 from engine.hints import hints_of
 from engine.hits import Hits, find
 from engine.match import compile_tree
 from engine.model import Message
 from engine.ports import Export, ExportStore
 from engine.query.bind import bind
+from engine.reading import check
 from engine.render import bounded_notes, found_line, found_object, hint_lines, searched_line, searched_object
 from engine.requests import Criteria, ExportRequest
 from engine.sight import Sight
@@ -115,12 +115,7 @@ class Job:
         for done, message in enumerate(self.hits.view.corpus.stream(ordered)):
             if self.cancelled.is_set():
                 raise _Cancelled
-            if not matcher.matches(message.topic, message.body):
-                raise BrokenSnapshot(
-                    "snapshot_broken",
-                    "a hit is not borne out by its original text",
-                    next_step="run verify, then refresh",
-                )
+            check(matcher, message)
             if done and done % _PROGRESS_ROWS == 0:
                 # How far it is can be said later; the file goes on.
                 with suppress(Unavailable):
@@ -145,7 +140,7 @@ def begin(
     `admit` is told the exact number of rows before anything is written, and may refuse them.
 
     Raises:
-        BadInput: `missing_parameter`, `bad_value`.
+        BadInput: `missing_parameter`.
         EngineError: what `bind`, `find`, `admit` and the store raise.
     """
     if request.criteria.is_empty:
@@ -154,7 +149,6 @@ def begin(
             "export_messages needs a query, a filter or export",
             next_step="name what to export; after=1970 takes everything",
         )
-    _check(request)
     hits = find(call.view, bind(request.criteria, call.view, call.zone), brute=call.brute)
     if not hits.found.messages:
         return _nothing(hits)
@@ -209,12 +203,9 @@ def state_of(request: ExportRequest, call: Call, store: ExportStore) -> Answer:
     """How far a running export is.
 
     Raises:
-        BadInput: `bad_value` when anything but the id is given.
         NotFound: `unknown_export` for an id that is unknown, another caller's, revoked or expired.
         Unavailable: `export_failed`.
     """
-    if request != ExportRequest(export=request.export):
-        raise BadInput("bad_value", "export goes with nothing else", next_step="give the id alone")
     export = store.get(request.export or "")
     if export is None or export.caller_id != call.caller.caller_id or export.expires_at <= call.now:
         raise NotFound(
@@ -229,19 +220,6 @@ def state_of(request: ExportRequest, call: Call, store: ExportStore) -> Answer:
             "export_failed", "the export has not ended in its time: its process was stopped", next_step=_ASK_AGAIN
         )
     return _told(export, store, {}, [], ())
-
-
-def _check(request: ExportRequest) -> None:
-    if request.format not in FORMATS:
-        raise BadInput("bad_value", f"format {quoted(request.format)}", next_step=f"use one of {', '.join(FORMATS)}")
-    for name in request.fields or ():
-        if name not in COLUMNS:
-            close = get_close_matches(name, COLUMNS, 1, 0.5)
-            raise BadInput(
-                "bad_value",
-                f"fields has no column {quoted(name)}",
-                next_step=f"use {close[0]}" if close else f"the columns are {', '.join(COLUMNS)}",
-            )
 
 
 def _nothing(hits: Hits) -> Answer:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.model import ACTIVITY
 from engine.render import clipped, counted, distinct, inline
 from engine.snapshot.format import SCRIPTS
 from engine.text import display
@@ -53,7 +54,8 @@ def facts_object(view: View) -> dict[str, Any]:
     out: dict[str, Any] = {
         "conversations": int(np.count_nonzero(np.bincount(narrow.conversation[searchable]))) if len(searchable) else 0,
         "roles": dict(_values(manifest.roles, narrow.from_role, view.searchable)),
-        "kinds": dict(_values(manifest.kinds, narrow.kind, view.said)),
+        # Activity comes last, however much there is: it is not searched unless asked for.
+        "kinds": dict(sorted(_values(manifest.kinds, narrow.kind, view.said), key=lambda pair: pair[0] == ACTIVITY)),
     }
     statuses = _values(manifest.statuses, narrow.status, view.searchable)
     if statuses:
@@ -78,9 +80,7 @@ def facts_line(view: View) -> str:
     largest = [
         (clipped(display(manifest.conversations[code][1]), 30), int(counts[code])) for code in order if counts[code]
     ]
-    kinds = [
-        f"{inline(k)} {n:,}" + (" (on request only)" if k == "activity" else "") for k, n in facts["kinds"].items()
-    ]
+    kinds = [f"{inline(k)} {n:,}" + (" (on request only)" if k == ACTIVITY else "") for k, n in facts["kinds"].items()]
     roles = [f"{inline(role)} {n:,}" for role, n in facts["roles"].items()]
     tail = [f"{what}: {', '.join(values)}." for what, values in (("Roles", roles), ("Kinds", kinds)) if values]
     if "statuses" in facts:

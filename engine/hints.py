@@ -127,18 +127,23 @@ def _is_asked(hits: Hits, each: Occurrences) -> bool:
 
 
 def inside_line(hits: Hits) -> str:
-    """`inside: docker 117, dockerhub 7` when less than half of the matches are whole words, else nothing."""
+    """`inside: docker 117, dockerhub 7` when less than half of the matches are whole words, else nothing.
+
+    Of a query of several terms each stands before its words: `inside: dock: docker 117; comp: compose 9`.
+    """
     if hits.query.tree is None or not len(hits.rows):
         return ""
     found = {meaning(each.term): each for each in hits.occurrences}
     parts: list[str] = []
-    for term in dict.fromkeys(positive_terms(hits.query.tree)):
+    asked = dict.fromkeys(positive_terms(hits.query.tree))
+    for term in asked:
         if not is_word(term) or len(parts) == _TERMS:
             continue
         words = found[meaning(term)].words(hits.view.corpus, hits.rows)
         if 2 * words.get(fold(term.text), 0) < len(hits.rows):
-            parts.append(", ".join(f"{word} {count}" for word, count in words_of(words).items()))
-    return f"inside: {'; '.join(part for part in parts if part)}" if any(parts) else ""
+            told = ", ".join(f"{word} {count}" for word, count in words_of(words).items())
+            parts += [f"{term_name(term)}: {told}" if len(asked) > 1 else told] if told else []
+    return f"inside: {'; '.join(parts)}" if parts else ""
 
 
 def words_of(words: dict[str, int]) -> dict[str, int]:

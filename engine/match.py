@@ -19,13 +19,13 @@ from engine.graphemes import rounded_out
 from engine.query.tree import And, Not, Or, Term, Tree, positive_terms, terms
 from engine.text import fold, is_word_char
 
-__all__ = ["Matcher", "Occurrences", "TermCounts", "compile_tree"]
+__all__ = ["Frequency", "Matcher", "TermCounts", "compile_tree"]
 
 Kind = Literal["whole", "prefix", "inside"]
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrences:
+class Frequency:
     """How often a term occurs in one text, by class. The total is their sum."""
 
     whole: int = 0
@@ -43,8 +43,8 @@ class TermCounts:
     """A term's occurrences in the topic and in the body; none in a part the term is not asked in."""
 
     term: Term
-    topic: Occurrences
-    body: Occurrences
+    topic: Frequency
+    body: Frequency
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class Matcher:
         return tuple(
             TermCounts(
                 literal.term,
-                _count(literal, folded_topic) if literal.term.part != "body" else Occurrences(),
-                _count(literal, folded_body) if literal.term.part != "topic" else Occurrences(),
+                _count(literal, folded_topic) if literal.term.part != "body" else Frequency(),
+                _count(literal, folded_body) if literal.term.part != "topic" else Frequency(),
             )
             for literal in self.positive
         )
@@ -164,9 +164,9 @@ def _kind(literal: _Literal, text: str, start: int, end: int) -> Kind:
     return "prefix"
 
 
-def _count(literal: _Literal, text: str) -> Occurrences:
+def _count(literal: _Literal, text: str) -> Frequency:
     kinds = [kind for _, kind in _occurrences(literal, text)]
-    return Occurrences(kinds.count("whole"), kinds.count("prefix"), kinds.count("inside"))
+    return Frequency(kinds.count("whole"), kinds.count("prefix"), kinds.count("inside"))
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

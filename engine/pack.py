@@ -12,20 +12,15 @@ from typing import Any
 
 from engine.limits import PageBudget
 
-__all__ = ["Packer", "Piece", "compact", "escaped_bytes", "fits", "framed_bytes", "json_bytes"]
+__all__ = ["Packer", "Piece", "escaped_bytes", "fits", "framed_bytes", "json_bytes"]
 
 _FRAME = '{"content":[{"type":"text","text":""}],"isError":false}'
 _STRUCTURED = ',"structuredContent":'
 
 
-def compact(value: object) -> str:
-    """JSON as it leaves: no blanks, every character itself."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def json_bytes(value: object) -> int:
-    """Bytes of `compact(value)` in UTF-8."""
-    return len(compact(value).encode("utf-8", "surrogatepass"))
+    """Bytes of a value in JSON as it leaves: no blanks, every character itself in UTF-8."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
 def escaped_bytes(text: str) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from engine.errors import BrokenSnapshot
 from engine.hits import Hits
-from engine.match import Matcher, Occurrences, compile_tree
+from engine.match import Frequency, Matcher, compile_tree
 from engine.model import Message
 from engine.pack import Piece
 from engine.plan import meaning
@@ -21,8 +21,9 @@ from engine.render import Shown, message_line, message_object
 from engine.snippet import snippet
 from engine.spread import Order, best_places, by_time, spread
 from engine.view import View
+from engine.windows import Window, merged
 
-__all__ = ["Block", "Ranking", "Texts", "blocks_of", "rank", "scored"]
+__all__ = ["Block", "Ranking", "Texts", "blocks_of", "check", "rank", "scored"]
 
 Rows = NDArray[np.int64]
 
@@ -123,7 +124,7 @@ def _frequencies(hits: Hits, rows: Rows) -> list[Scored]:
     ]
 
 
-def _weight(found: Occurrences) -> int:
+def _weight(found: Frequency) -> int:
     return WHOLE * found.whole + PREFIX * found.prefix + INSIDE * found.inside
 
 
@@ -143,41 +144,29 @@ def blocks_of(view: View, chosen: Sequence[int], matching: NDArray[np.bool_], co
     """
     if not context:
         return [Block((row,), frozenset((row,))) for row in chosen]
-    windows: list[_Window] = []
-    for row in chosen:
-        sequence = view.neighbours(row)
-        at = int(np.flatnonzero(sequence == row)[0])
-        windows = _merge(windows, _Window(sequence, max(0, at - context), min(len(sequence), at + context + 1)))
+    windows = merged(Window.around(row, view.neighbours(row), context, context) for row in chosen)
     placed: set[int] = set()
     blocks = []
     for window in windows:
-        rows = tuple(row for row in window.sequence[window.first : window.end].tolist() if row not in placed)
+        rows = tuple(row for row in window.rows if row not in placed)
         placed.update(rows)
         if rows:
             blocks.append(Block(rows, frozenset(row for row in rows if matching[row])))
     return blocks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Window:
-    """Places `first` to `end` of a thread's or conversation's rows; the same by identity only."""
+def check(matcher: Matcher, message: Message) -> None:
+    """Hold a hit against its original text, before anything of it leaves.
 
-    sequence: Rows
-    first: int
-    end: int
-
-    def meets(self, other: "_Window") -> bool:
-        same = self.sequence[0] == other.sequence[0] and len(self.sequence) == len(other.sequence)
-        return same and self.first <= other.end and other.first <= self.end
-
-
-def _merge(windows: list[_Window], new: _Window) -> list[_Window]:
-    """The windows with one more; all that it meets become one, at the first one's place."""
-    met = [window for window in windows if window.meets(new)]
-    if not met:
-        return [*windows, new]
-    joined = _Window(new.sequence, min(w.first for w in [*met, new]), max(w.end for w in [*met, new]))
-    return [joined if window is met[0] else window for window in windows if window is met[0] or window not in met]
+    Raises:
+        BrokenSnapshot: `snapshot_broken` when the text does not bear it out.
+    """
+    if not matcher.matches(message.topic, message.body):
+        raise BrokenSnapshot(
+            "snapshot_broken",
+            "a hit is not borne out by its original text",
+            next_step="run verify, then refresh",
+        )
 
 
 class Texts:
@@ -209,15 +198,10 @@ class Texts:
         """A hit, its matches marked, checked on its original text.
 
         Raises:
-            BrokenSnapshot: `snapshot_broken` when the original text does not bear the hit out.
+            BrokenSnapshot: as `check`.
         """
         message = self._messages[row]
-        if not self._matcher.matches(message.topic, message.body):
-            raise BrokenSnapshot(
-                "snapshot_broken",
-                "a hit is not borne out by its original text",
-                next_step="run verify, then refresh",
-            )
+        check(self._matcher, message)
         return Shown(
             message=message,
             text=snippet(message.body, self._matcher.spans(message.body, "body"), limit),

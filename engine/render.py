@@ -195,8 +195,8 @@ def _tail(shown: Shown, wanted: frozenset[str], *, by_scan: bool) -> str:
 def searched_object(searched: Searched, echo: Echo = WHOLE_ECHO) -> dict[str, Any]:
     """`searched` of the object form."""
     out: dict[str, Any] = {}
-    if searched.query.meaning:
-        out["query"] = shortened(searched.query.meaning, echo.query_chars)
+    if searched.query.canonical:
+        out["query"] = shortened(searched.query.canonical, echo.query_chars)
     if searched.query.conditions:
         out["filters"] = searched.query.filters(echo)
     if searched.hidden_activity is not None:
@@ -207,7 +207,7 @@ def searched_object(searched: Searched, echo: Echo = WHOLE_ECHO) -> dict[str, An
 
 def searched_line(searched: Searched, echo: Echo = WHOLE_ECHO, bucket_zone: str = "") -> str:
     """`searched: …`, the first line. `bucket_zone` names the zone of the result's buckets where it is not UTC."""
-    parts = [shortened(searched.query.meaning, echo.query_chars)] if searched.query.meaning else []
+    parts = [shortened(searched.query.canonical, echo.query_chars)] if searched.query.canonical else []
     parts += [condition.echo(echo) for condition in searched.query.conditions]
     aside = ["found by scan"] if searched.by_scan else []
     if searched.hidden_activity is not None:

@@ -1,6 +1,7 @@
-"""What a caller asks, one frozen value per tool, raw: strings as given, numbers already in range.
+"""What a caller asks, one frozen value per tool, raw: strings as given, the rest as the table of the tools allows.
 
-`handler` makes these from tool arguments and command lines; the use cases bind them. Names and meanings are
+`handler.arguments` makes these from tool arguments and command lines, and holds numbers in range, choices among those
+there are, and lists to their length: the use cases, which bind them, do not check that again. Names and meanings are
 those of the tools' parameters. Nothing here looks anything up.
 """
 

@@ -166,7 +166,7 @@ def tabulate(by: Sequence[Dimension], hits: Hits, compared: Sequence[Hits], *, p
     )
     return Table(
         columns=tuple(each.name for each in by),
-        compared=tuple(each.query.meaning for each in compared),
+        compared=tuple(each.query.canonical for each in compared),
         rows=rows,
         in_order=buckets is not None,
         rest=(left, left_matches),

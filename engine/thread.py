@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from engine.answer import Answer
 from engine.call import Call
-from engine.errors import BadInput, NotFound, Refused, quoted
+from engine.errors import BadInput, NotFound, Refused, give_list, quoted, values_in
 from engine.match import compile_tree
 from engine.model import Message
 from engine.pack import Packer, Piece
@@ -25,6 +25,7 @@ from engine.seen import Session, digest
 from engine.snippet import Snippet, slice_text
 from engine.text import display, one_line
 from engine.view import View
+from engine.windows import Window, merged
 
 __all__ = ["open_thread"]
 
@@ -34,47 +35,23 @@ _HOISTED = frozenset({"conversation", "thread", "thread_size"})
 _LONG_FIELDS = frozenset({"attributes", "link"})
 _BARE = frozenset({"text", "truncated"})
 """The least that can be shown of a message beside its id."""
+_MOST_LISTED = 10
+"""Ids that an error repeats as a list: as many as one call takes."""
 _SHORTEST_SLICE = 40
 """A slice of a long message is never cut below this: it must make progress."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Talk:
-    """Places `first` to `end` of `sequence`, around the rows asked for. `kind` is what `view` reports.
-
-    Two are the same by identity only.
-    """
-
-    kind: str
-    sequence: Rows
-    asked: tuple[int, ...]
-    first: int
-    end: int
-
-    def meets(self, other: "_Talk") -> bool:
-        """Whether two windows of one sequence overlap or touch."""
-        same = np.array_equal(self.sequence, other.sequence)
-        return same and self.first <= other.end and other.first <= self.end
-
-    def near_first(self) -> list[int]:
-        """The other rows of the window, nearest to one asked for first, later before earlier."""
-        places = {int(row): place for place, row in enumerate(self.sequence[self.first : self.end].tolist())}
-        asked = [places[row] for row in self.asked]
-        others = [row for row in places if row not in self.asked]
-        return sorted(others, key=lambda row: (min(abs(places[row] - at) for at in asked), -places[row]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
     """A talk as far as it fits: lines and objects by row, in order of time."""
 
-    talk: _Talk
+    talk: Window
     pieces: dict[int, Piece]
 
     @property
     def rows(self) -> list[int]:
         """The rows shown, in the order of the sequence."""
-        return [int(row) for row in self.talk.sequence[self.talk.first : self.talk.end].tolist() if row in self.pieces]
+        return [row for row in self.talk.rows if row in self.pieces]
 
     def left_out(self) -> dict[str, int]:
         """How many of the sequence lie earlier and later than what is shown, and between, where there are any."""
@@ -135,33 +112,27 @@ def _fitted(
 def _row(view: View, message_id: str) -> int:
     row = view.row_of(message_id.strip().removeprefix("[").removesuffix("]"))
     if row is None:
+        ids = values_in(message_id)[:_MOST_LISTED]
         raise NotFound(
             "unknown_message",
             f"no message {quoted(message_id)}",
-            next_step="copy an id from a result, or search_messages",
+            next_step=give_list(ids) if len(ids) > 1 else "copy an id from a result, or search_messages",
         )
     return row
 
 
-def _talks(view: View, rows: Sequence[int], request: ThreadRequest) -> list[_Talk]:
+def _talks(view: View, rows: Sequence[int], request: ThreadRequest) -> list[Window]:
     """A talk for each row, at the place of the first of those whose windows meet: they are one."""
-    talks: list[_Talk] = []
-    for row in rows:
-        kind, sequence = _sequence(view, row, request.view)
-        at = int(np.flatnonzero(sequence == row)[0])
-        new = _Talk(kind, sequence, (row,), max(0, at - request.earlier), min(len(sequence), at + request.later + 1))
-        met = [talk for talk in talks if talk.meets(new)]
-        if not met:
-            talks.append(new)
-            continue
-        joined = replace(
-            met[0],
-            asked=tuple(asked for talk in (*met, new) for asked in talk.asked),
-            first=min(talk.first for talk in (*met, new)),
-            end=max(talk.end for talk in (*met, new)),
-        )
-        talks = [joined if talk is met[0] else talk for talk in talks if talk is met[0] or talk not in met]
-    return talks
+    sequences = ((row, *_sequence(view, row, request.view)) for row in rows)
+    return merged(Window.around(row, rows, request.earlier, request.later, kind) for row, kind, rows in sequences)
+
+
+def _near_first(talk: Window) -> list[int]:
+    """The other rows of the window, nearest to one asked for first, later before earlier."""
+    places = {row: place for place, row in enumerate(talk.rows)}
+    asked = [places[row] for row in talk.asked]
+    others = [row for row in places if row not in talk.asked]
+    return sorted(others, key=lambda row: (min(abs(places[row] - at) for at in asked), -places[row]))
 
 
 def _sequence(view: View, row: int, kind: str) -> tuple[str, Rows]:
@@ -182,7 +153,7 @@ def _sequence(view: View, row: int, kind: str) -> tuple[str, Rows]:
 
 
 def _pages(
-    talks: Sequence[_Talk],
+    talks: Sequence[Window],
     request: ThreadRequest,
     call: Call,
     session: Session | None,
@@ -195,8 +166,8 @@ def _pages(
     """
     view = call.view
     texts = Texts(view, compile_tree(None), chosen_fields(request.fields))
-    texts.load(row for talk in talks for row in talk.sequence[talk.first : talk.end].tolist())
-    seen = _seen(view, session, [row for talk in talks for row in talk.near_first()])
+    texts.load(row for talk in talks for row in talk.rows)
+    seen = _seen(view, session, [row for talk in talks for row in _near_first(talk)])
     widest = [_Page(talk, {}) for talk in talks]
     text, envelope = _forms(view, widest, "x" * 64, 10**9, [*notes, UNRECORDED], reserve=True)
     packer = Packer(view.limits.page, view.limits.page.page, text, envelope)
@@ -214,7 +185,7 @@ def _pages(
             pieces[row] = whole
         stopped: set[tuple[int, bool]] = set()
         places = {int(row): place for place, row in enumerate(talk.sequence.tolist())}
-        for row in talk.near_first():
+        for row in _near_first(talk):
             nearest = min(talk.asked, key=lambda asked: abs(places[asked] - places[row]))
             side = nearest, places[row] > places[nearest]
             limit = min(request.text_limit, view.limits.seen_neighbour_chars) if row in seen else request.text_limit

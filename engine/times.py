@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from engine.errors import BadInput, quoted
 
 __all__ = [
+    "TIME_FORMS",
     "Bucketing",
     "bucketing",
     "iso",
@@ -23,7 +24,9 @@ __all__ = [
     "to_minute",
 ]
 
-_FORMS = "2016-12, 2016-12-31 or 2016-12-31T10:00:00Z"
+TIME_FORMS = "2016-12, 2016-12-31 or 2016-12-31T10:00:00Z"
+"""What errors offer."""
+
 _INSTANT = re.compile(
     r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
     r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,6})\d*)?)?"
@@ -84,7 +87,7 @@ def _zone(text: str | None) -> tzinfo | None:
 
 
 def _bad(name: str, text: str, what: str) -> BadInput:
-    return BadInput("bad_time", f"{name} {quoted(text)} {what}", next_step=f"give {_FORMS}")
+    return BadInput("bad_time", f"{name} {quoted(text)} {what}", next_step=f"give {TIME_FORMS}")
 
 
 def to_datetime(instant: int, zone: tzinfo = UTC) -> datetime:

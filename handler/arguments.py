@@ -5,12 +5,12 @@ Decides what is said to a caller whose arguments are off. Must never know the co
 exists, or a query parses, is the engine's to say.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from difflib import get_close_matches
 from typing import Any
 
-from engine.errors import BadInput, quoted
+from engine.errors import BadInput, give_list, quoted, values_in
 from engine.limits import Limits
 from engine.requests import (
     CountRequest,
@@ -21,6 +21,7 @@ from engine.requests import (
     ThreadRequest,
     UnseenRequest,
 )
+from engine.times import TIME_FORMS
 from handler.tools.parameters import MAX_VALUE_CHARS, OPEN_MAXIMUM, Parameter, Type
 from handler.tools.table import TOOLS, Tool
 from handler.wire import HALF_PAIR
@@ -96,6 +97,14 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "file_format": ("format",),
 }
 """What models call parameters, and what they are called here; the first that the tool has is named."""
+
+_NOT_SO_LONG: Mapping[str, str] = {
+    "session": "copy it from a result, or leave it out to start another",
+    "after": f"give {TIME_FORMS}",
+    "before": f"give {TIME_FORMS}",
+    "export": "copy it from the result that says running",
+}
+"""The way out for a value that is too long to be one; of any other parameter it is a name or an id."""
 
 _JSON_NAMES: Mapping[type, str] = {
     bool: "a boolean",
@@ -185,7 +194,11 @@ def _read(parameter: Parameter, value: object, limits: Limits) -> str | int | tu
             f"{parameter.name} has {len(values)} values, {most} at most",
             next_step="leave some out, or split into several calls",
         )
-    return tuple(_item(parameter, index, item, limits) for index, item in enumerate(values))
+    read = tuple(_item(parameter, index, item, limits) for index, item in enumerate(values))
+    twice = next((item for item in read if parameter.choices and read.count(item) > 1), None)
+    if twice is not None:
+        raise BadInput("bad_value", f"{parameter.name} names {quoted(twice)} twice", next_step="name it once")
+    return read
 
 
 def _item(parameter: Parameter, index: int, value: object, limits: Limits) -> str:
@@ -211,17 +224,26 @@ def _string(parameter: Parameter, label: str, value: object, limits: Limits) -> 
         raise BadInput(
             "bad_value",
             f"{label} has {len(value)} characters, {most} at most",
-            next_step="copy a name or an id from a result",
+            next_step=_NOT_SO_LONG.get(parameter.name, "copy a name or an id from a result"),
         )
     taken = parameter.choices or parameter.names
     if taken and value not in taken:
-        close = get_close_matches(value.casefold(), taken, n=1, cutoff=0.6)
         raise BadInput(
             "bad_value",
             f"{label} {quoted(value)} is none of {_listed(taken)}",
-            next_step=f"use {close[0]}" if close else "use one of these",
+            next_step=_among(value, taken, parameter.type),
         )
     return value
+
+
+def _among(value: str, taken: Sequence[str], kind: Type) -> str:
+    """The way out for a value that is none of those taken: a list that was given as one text, or the nearest."""
+    parts = values_in(value)
+    if kind is Type.STRINGS and len(parts) > 1 and set(parts) <= set(taken):
+        return give_list(parts)
+    # Half of the letters in common make no suggestion: `hour` is no `author`.
+    close = get_close_matches(value.casefold(), taken, n=1, cutoff=0.7)
+    return f"use {close[0]}" if close else "use one of these"
 
 
 def _integer(parameter: Parameter, value: object) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import BadInput, NotFound, quoted
+from engine.errors import BadInput, NotFound, give_list, quoted, values_in
 from engine.model import ACTIVITY, BROADCAST, UNKNOWN_ROLE
 from engine.query.parse import parse
 from engine.query.tree import Tree, canonical
@@ -83,10 +83,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
-    """What is searched, exactly. `meaning` is the canonical query, cut; `after` and `before` are instants."""
+    """What is searched, exactly. `canonical` is the query spelled back, cut; `after` and `before` are instants."""
 
     tree: Tree | None
-    meaning: str
+    canonical: str
     conditions: tuple[Condition, ...]
     notes: tuple[str, ...]
     after: int | None
@@ -132,7 +132,7 @@ def bind(criteria: Criteria, view: View, zone: tzinfo) -> BoundQuery:
     """Bind what was asked to what is visible.
 
     Raises:
-        BadInput: `bad_query`, `query_too_long`, `query_too_deep`, `bad_time`, `bad_value`, `too_many_values`.
+        BadInput: `bad_query`, `query_too_long`, `query_too_deep`, `bad_time`.
         NotFound: `unknown_value`, with the nearest visible values and how many messages each has.
     """
     parsed = parse(criteria.query, view.limits.query)
@@ -141,12 +141,6 @@ def bind(criteria: Criteria, view: View, zone: tzinfo) -> BoundQuery:
     for name in ("from_role", "to_role", "author", "conversation", "thread", "kind", "status"):
         values: tuple[str, ...] = getattr(criteria, name)
         if values:
-            if len(values) > view.limits.query.filter_values:
-                raise BadInput(
-                    "too_many_values",
-                    f"{name} has {len(values)} values, {view.limits.query.filter_values} at most",
-                    next_step="split into several calls",
-                )
             conditions.append(_bound(name, values, view, notes))
     if criteria.min_words:
         longer = view.narrow.words >= criteria.min_words
@@ -163,11 +157,10 @@ def bind(criteria: Criteria, view: View, zone: tzinfo) -> BoundQuery:
             f"after {quoted(criteria.after)} is not earlier than before {quoted(criteria.before)}",
             next_step="swap them: after is inclusive, before exclusive",
         )
-    meaning = "" if parsed.tree is None else canonical(parsed.tree)
-    echo_chars = view.limits.query.echo_chars
+    spelled = "" if parsed.tree is None else canonical(parsed.tree)
     return BoundQuery(
         tree=parsed.tree,
-        meaning=meaning if len(meaning) <= echo_chars else meaning[: echo_chars - 1] + "…",
+        canonical=_bounded(spelled, view.limits.query.echo_chars),
         conditions=tuple(conditions),
         notes=tuple(notes),
         after=after,
@@ -323,6 +316,15 @@ def _unknown(name: str, given: str, present: Mapping[str, int]) -> NotFound:
     return NotFound(
         "unknown_value",
         f"no {name} is called {quoted(given)}",
-        next_step="use one of nearest" if keys else f"no message has a {name}: leave it out",
+        next_step=_way_out(name, given, folded, offered=bool(keys)),
         nearest={_bounded(folded[key]): messages[key] for key in keys},
     )
+
+
+def _way_out(name: str, given: str, folded: Mapping[str, str], *, offered: bool) -> str:
+    """What to do about an unknown value: several values in one text are a list, if they are known."""
+    parts = [folded.get(fold(part).strip().lstrip("#@")) for part in values_in(given)]
+    known = [part for part in parts if part is not None]
+    if len(known) == len(parts) > 1:
+        return give_list([_bounded(part) for part in known[:_NEAREST]])
+    return "use one of nearest" if offered else f"no message has a {name}: leave it out"

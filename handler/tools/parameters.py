@@ -7,6 +7,8 @@ an entry in docs/tool-definitions.json. Must never know how a value is used.
 from dataclasses import dataclass
 from enum import Enum
 
+from engine.render import ALL_FIELDS
+
 __all__ = [
     "AFTER_BATCH",
     "FIELDS",
@@ -96,28 +98,7 @@ FIELDS = Parameter(
     Type.STRINGS,
     'Fields to return besides id; ["headers"]: all but text. link, edited_at, score and attributes come '
     "only when named.",
-    names=(
-        "headers",
-        "id",
-        "sent_at",
-        "conversation",
-        "author",
-        "from_role",
-        "kind",
-        "to_role",
-        "status",
-        "thread",
-        "thread_size",
-        "copies",
-        "match",
-        "topic",
-        "text",
-        "truncated",
-        "link",
-        "edited_at",
-        "score",
-        "attributes",
-    ),
+    names=("headers", "id", *ALL_FIELDS),
 )
 
 SESSION = Parameter("session", Type.STRING, "Handle from an earlier result; leave out to start a session.")

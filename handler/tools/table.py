@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from engine.export_rows import COLUMNS, FORMATS
+from engine.facets import DIMENSIONS
 from handler.tools.parameters import AFTER_BATCH, FIELDS, FILTERS, READING, SESSION, Parameter, Type
 
 __all__ = ["TOOLS", "Annotations", "Tool"]
@@ -64,20 +66,7 @@ _COUNT = Tool(
             Type.STRINGS,
             "One or two dimensions to tabulate instead of the default breakdown; 40 rows, largest first; "
             "times: the latest 40, in order, empty ones kept.",
-            choices=(
-                "conversation",
-                "author",
-                "from_role",
-                "to_role",
-                "kind",
-                "status",
-                "thread",
-                "day",
-                "week",
-                "month",
-                "quarter",
-                "year",
-            ),
+            choices=DIMENSIONS,
             max_values=2,
         ),
         Parameter(
@@ -187,9 +176,9 @@ _EXPORT = Tool(
             Type.STRING,
             "The file's format.",
             default="jsonl",
-            choices=("jsonl", "csv", "parquet"),
+            choices=FORMATS,
         ),
-        Parameter("fields", Type.STRINGS, "Columns to write. Default: all."),
+        Parameter("fields", Type.STRINGS, "Columns to write. Default: all.", names=tuple(COLUMNS)),
         Parameter("export", Type.STRING, "Only to ask after a running export: its id, and nothing else."),
     ),
     annotations=Annotations(read_only=False, destructive=False, idempotent=False, open_world=False),

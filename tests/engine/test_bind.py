@@ -210,8 +210,8 @@ def test_an_echo_gives_exact_instants_and_bounded_values(view: View) -> None:
         min_words=2,
     )
     query = bind(criteria, view, ZoneInfo("Asia/Kolkata"))
-    assert len(query.meaning) == 300
-    assert query.meaning.endswith("x…")
+    assert len(query.canonical) == 300
+    assert query.canonical.endswith("x…")
     assert query.filters() == {
         "author": ["Zoë", "Zoe", " Bob ", "and 1 more"],
         "min_words": 2,
@@ -250,7 +250,7 @@ def test_activity_is_hidden_until_kind_is_asked_for(view: View) -> None:
 
 def test_a_limit_of_the_deployment_is_the_limit(view: View) -> None:
     narrow = View(view.corpus, view.sight, Limits(query=QueryLimits(terms=2, echo_chars=5)))
-    assert bound(narrow, "abcdefg").meaning == "abcd…"
+    assert bound(narrow, "abcdefg").canonical == "abcd…"
     with pytest.raises(BadInput) as raised:
         bound(narrow, "a b c")
     assert raised.value.code == "query_too_long"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.align import segments
 from engine.graphemes import graphemes
-from engine.match import Occurrences, TermCounts, compile_tree
+from engine.match import Frequency, TermCounts, compile_tree
 from engine.query.tree import And, Not, Or, Part, Term, Tree
 from engine.text import fold, is_word_char
 from tests.depth import depth
@@ -68,7 +68,7 @@ def test_counts_follow_the_text_from_left_to_right(term: str, body: str) -> None
         else:
             at += 1
     (counts,) = compile_tree(Term(term)).counts("", text)
-    assert counts == TermCounts(Term(term), Occurrences(), Occurrences(**expected))
+    assert counts == TermCounts(Term(term), Frequency(), Frequency(**expected))
     assert counts.body.total == sum(expected.values())
 
 
@@ -139,14 +139,14 @@ def test_a_whole_occurrence_is_found_behind_one_that_is_not() -> None:
     matcher = compile_tree(Term("a a", whole=True))
     assert matcher.matches("", "ba a a")
     assert matcher.counts("", "ba a a a a") == (
-        TermCounts(Term("a a", whole=True), Occurrences(), Occurrences(whole=2)),
+        TermCounts(Term("a a", whole=True), Frequency(), Frequency(whole=2)),
     )
 
 
 def test_ends_of_a_term_that_are_no_word_characters_are_edges() -> None:
     (dotted, plus) = compile_tree(Or((Term(".net"), Term("c++")))).counts("asp.net x.nets", "c++11 objc++")
-    assert dotted == TermCounts(Term(".net"), Occurrences(whole=1, prefix=1), Occurrences())
-    assert plus == TermCounts(Term("c++"), Occurrences(), Occurrences(whole=1, inside=1))
+    assert dotted == TermCounts(Term(".net"), Frequency(whole=1, prefix=1), Frequency())
+    assert plus == TermCounts(Term("c++"), Frequency(), Frequency(whole=1, inside=1))
 
 
 def test_a_term_never_spans_topic_and_body() -> None:
@@ -156,16 +156,16 @@ def test_a_term_never_spans_topic_and_body() -> None:
 
 def test_terms_that_fold_to_the_same_count_once() -> None:
     counts = compile_tree(Or((Term("É"), Term("e"), Term("E", part="body"), Not(Term("x"))))).counts("e", "e")
-    once = Occurrences(whole=1)
+    once = Frequency(whole=1)
     assert counts == (
         TermCounts(Term("É"), once, once),
-        TermCounts(Term("E", part="body"), Occurrences(), once),
+        TermCounts(Term("E", part="body"), Frequency(), once),
     )
 
 
 def test_terms_of_one_part_do_not_count_in_the_other() -> None:
     (counts,) = compile_tree(Term("a", part="topic")).counts("a", "a a")
-    assert counts == TermCounts(Term("a", part="topic"), Occurrences(whole=1), Occurrences())
+    assert counts == TermCounts(Term("a", part="topic"), Frequency(whole=1), Frequency())
 
 
 def test_the_empty_query_matches_everything_and_marks_nothing() -> None:
