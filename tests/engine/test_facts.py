@@ -23,14 +23,14 @@ def test_facts_count_what_is_searched(tmp_path: Path) -> None:
     assert facts_object(view) == {
         "conversations": 2,
         "roles": {"client": 2, "unknown": 2},
-        "kinds": {"message": 3, "activity": 1, "bot": 1},
+        "kinds": {"message": 3, "bot": 1, "activity": 1},
         "statuses": {"open": 1},
         "in_threads": 2,
         "scripts": {"Chinese": 2, "Japanese": 1, "Cyrillic": 1},
     }
     assert facts_line(view) == (
         "Conversations: general 3, общий 1. Roles: client 2, unknown 2."
-        " Kinds: message 3, activity 1 (on request only), bot 1. Status: open 1. 2 messages are in threads."
+        " Kinds: message 3, bot 1, activity 1 (on request only). Status: open 1. 2 messages are in threads."
         " 2 hold Chinese, 1 Japanese, 1 Cyrillic characters."
     )
     assert instructions(view, "our\ncorpus").startswith(

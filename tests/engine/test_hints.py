@@ -16,6 +16,17 @@ from engine.times import iso_micros
 from tests.engine.corpora import corpus_of, desk_of, naive_hits, random_messages, random_query, said
 
 
+def test_words_inside_did_not_say_whose_they_were(tmp_path: Path) -> None:
+    messages = [said(n, f"dockers composed plain {n}") for n in range(3)]
+    desk = desk_of(tmp_path, corpus_of(tmp_path, messages))
+    told = {query: desk.search(query).text.split("\n")[3] for query in ("dock", "dock compose", "dock plain")}
+    assert told == {
+        "dock": "inside: dockers 3",
+        "dock compose": "inside: dock: dockers 3; compose: composed 3",
+        "dock plain": "inside: dock: dockers 3",
+    }
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_without_a_condition_so_many_would_match(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

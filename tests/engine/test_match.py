@@ -138,9 +138,7 @@ def test_overlapping_matches_of_several_terms_are_one_span() -> None:
 def test_a_whole_occurrence_is_found_behind_one_that_is_not() -> None:
     matcher = compile_tree(Term("a a", whole=True))
     assert matcher.matches("", "ba a a")
-    assert matcher.counts("", "ba a a a a") == (
-        TermCounts(Term("a a", whole=True), Frequency(), Frequency(whole=2)),
-    )
+    assert matcher.counts("", "ba a a a a") == (TermCounts(Term("a a", whole=True), Frequency(), Frequency(whole=2)),)
 
 
 def test_ends_of_a_term_that_are_no_word_characters_are_edges() -> None:

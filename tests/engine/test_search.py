@@ -20,6 +20,7 @@ from engine.ports import Batch
 from engine.record import UNRECORDED
 from engine.sight import Caller
 from infra.sqlite import SqliteSeen
+from tests.depth import depth
 from tests.engine.corpora import NOON, Desk, corpus_of, desk_of, naive_hits, random_messages, random_query, said
 
 SECOND = 1_000_000
@@ -75,6 +76,43 @@ def test_what_is_found_is_shown_a_copy_left_out_or_seen_over_a_whole_session(tmp
                 {"messages": 0, "seen": len(expected)} if expected else {"messages": 0},
             )
         assert len(shown) + copies + already >= len(expected)
+
+
+@pytest.mark.parametrize("seed", range(depth(200, 6)))
+def test_found_adds_up_whatever_tool_showed_what_before(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    messages = random_messages(chance, 60)
+    desk = desk_of(tmp_path, corpus_of(tmp_path, messages, index=False))
+    session: str | None = None
+    kept: list[tuple[str, dict[str, Any], int, list[str]]] = []
+    for _ in range(14):
+        query = chance.choice(("", "", random_query(chance)))
+        filters: dict[str, Any] = chance.choice(
+            ({}, {"from_role": ("client", "unknown")}, {"kind": ("bot", ACTIVITY)}, {"min_words": 3})
+        )
+        arguments = {
+            "limit": chance.choice((1, 4)),
+            "context": chance.choice((0, 1)),
+            "order": chance.choice(("best", "newest")),
+            **filters,
+        }
+        step = chance.choice(("search", "unseen", "unseen", "repeat", "thread"))
+        if step == "thread":
+            opened = chance.choice([m.message_id for m in messages if m.kind != ACTIVITY] or [messages[0].message_id])
+            session = desk.thread(opened, session=session, earlier=1, later=2).object["session"]
+            continue
+        if step == "repeat" and kept:
+            query, arguments, parent, shown = chance.choice(kept)
+            told = desk.unseen(query, session=session, after_batch=parent, **arguments).object
+            assert (told["repeated"], hits(told)) == (True, shown)
+        else:
+            tool = desk.search if step == "search" else desk.unseen
+            told = tool(query, session=session, **arguments).object
+            if step != "search" and told["shown"]:
+                kept.append((query, arguments, told["batch"] - 1, hits(told)))
+        session = told.get("session", session)
+        asked = {name: value for name, value in arguments.items() if name in ("from_role", "kind", "min_words")}
+        assert told["found"]["messages"] == len(naive_hits(messages, query, **asked)) == accounted(told)
 
 
 @pytest.fixture

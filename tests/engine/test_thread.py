@@ -192,6 +192,7 @@ PAST_THE_END = "text_offset 6 is past the end of the text, which has 6 character
     ("messages", "arguments", "code", "text"),
     [
         (("general:99",), {}, "unknown_message", "no message 'general:99'"),
+        (("general:0, general:1",), {}, "unknown_message", "no message 'general:0, general:1'"),
         (("general:0", "no\0"), {}, "unknown_message", "no message 'no\\u0000'"),
         (
             ("general:0",),

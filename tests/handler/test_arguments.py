@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import MAX_ERROR_BYTES, BadInput
+from engine.export_rows import COLUMNS
+from engine.facets import DIMENSIONS
 from engine.limits import Limits, QueryLimits
 from engine.requests import (
     CountRequest,
@@ -17,6 +19,7 @@ from engine.requests import (
     ThreadRequest,
     UnseenRequest,
 )
+from engine.times import TIME_FORMS
 from handler.arguments import parse_arguments
 from handler.tools.parameters import FIELDS, Type
 from handler.tools.table import TOOLS
@@ -76,8 +79,8 @@ def refused(tool: str, raw: dict[str, Any]) -> str:
         ),
         (
             "export_messages",
-            {"query": "x", "format": "parquet", "fields": ["id", "text"]},
-            ExportRequest(Criteria("x"), "parquet", ("id", "text")),
+            {"query": "x", "format": "parquet", "fields": ["message_id", "body"]},
+            ExportRequest(Criteria("x"), "parquet", ("message_id", "body")),
         ),
         ("export_messages", {"export": "abc"}, ExportRequest(export="abc")),
         (
@@ -191,6 +194,38 @@ def test_defaults_of_the_table_are_those_of_the_requests() -> None:
             "open_thread",
             {"message": "C1:1.1", "fields": ["text", "zzz"]},
             f"bad_value: fields[1] 'zzz' is none of {', '.join(FIELDS.names)}; use one of these",
+        ),
+        (
+            "count_messages",
+            {"by": ["hour"]},
+            f"bad_value: by[0] 'hour' is none of {', '.join(DIMENSIONS)}; use one of these",
+        ),
+        (
+            "count_messages",
+            {"by": "from_role, month"},
+            (
+                f"bad_value: by[0] 'from_role, month' is none of {', '.join(DIMENSIONS)};"
+                ' give a list: ["from_role", "month"]'
+            ),
+        ),
+        ("count_messages", {"by": ["day", "day"]}, "bad_value: by names 'day' twice; name it once"),
+        (
+            "export_messages",
+            {"query": "x", "fields": ["authors"]},
+            f"bad_value: fields[0] 'authors' is none of {', '.join(COLUMNS)}; use author",
+        ),
+        (
+            "search_messages",
+            {"session": "x" * 1025},
+            (
+                "bad_value: session has 1025 characters, 1024 at most;"
+                " copy it from a result, or leave it out to start another"
+            ),
+        ),
+        (
+            "search_messages",
+            {"after": "2" * 1025},
+            f"bad_value: after has 1025 characters, 1024 at most; give {TIME_FORMS}",
         ),
         (
             "count_messages",

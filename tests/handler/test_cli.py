@@ -204,12 +204,12 @@ def test_every_option_arrives_as_the_parameter_it_names(command: str) -> None:
         if parameter.name == "export":
             continue  # stands alone
         value = str(parameter.maximum or 7) if parameter.type is Type.INTEGER else "id"
-        value = parameter.choices[-1] if parameter.choices else value
-        spelled = [] if parameter.name in ("query", "message") else [option_of(parameter.name)]
-        repeated = 2 if parameter.type is Type.STRINGS else 1
-        arguments += [*spelled, value] * repeated
-        read: Any = int(value) if parameter.type is Type.INTEGER else value
-        expected[parameter.name] = (read,) * repeated if parameter.type is Type.STRINGS else read
+        taken = parameter.choices or parameter.names or (value,)
+        values = (taken[-1], taken[0]) if parameter.type is Type.STRINGS else (taken[-1],)
+        for each in values:
+            arguments += [each] if parameter.name in ("query", "message") else [option_of(parameter.name), each]
+        read: Any = int(value) if parameter.type is Type.INTEGER else values[0]
+        expected[parameter.name] = values if parameter.type is Type.STRINGS else read
     assert run(desk, *arguments) == 0
     ((request, _, brute),) = desk.calls
     search = getattr(request, "search", request)
