@@ -1,5 +1,6 @@
 """Hostile strings in every parameter that takes text: nothing breaks or leaks, nor do they reach SQL or a log."""
 
+import ast
 import json
 import logging
 import sys
@@ -298,3 +299,24 @@ def test_a_refusal_of_the_database_is_told_without_its_words(reader: tuple[Local
     with pytest.raises(BrokenSnapshot) as raised:
         database.rows(f"SELECT * FROM read_text('{folder / 'secret.csv'}')")
     assert str(folder) not in tell(raised.value)
+
+
+INFRA = Path(handler.__file__).parents[1] / "infra"
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in INFRA.glob("sqlite*.py")))
+def test_no_argument_stands_in_a_statement_of_the_stores(file: str) -> None:
+    """The embedded stores run what stands in the module: nothing that a function is given is written into it."""
+    module = ast.parse((INFRA / file).read_text("utf-8"))
+    met = 0
+    for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
+        given = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and call.func.attr.startswith("execute"):
+                met += 1
+                sql = call.args[0]
+                assert isinstance(sql, ast.Constant | ast.Name | ast.JoinedStr | ast.IfExp), ast.unparse(sql)
+                written = [part for part in ast.walk(sql) if isinstance(part, ast.FormattedValue)]
+                names = {n.id for part in written for n in ast.walk(part) if isinstance(n, ast.Name)}
+                assert names & given == set(), ast.unparse(sql)
+    assert met >= 5
