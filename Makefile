@@ -7,7 +7,7 @@ SAM    := build/sam
 RUNTIME := build/runtime
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: setup aws-tools build sam-local check test lint format types imports conformance pytest deep coverage soak bench demo serve clean
+.PHONY: setup aws-tools build deploy sam-local check test lint format types imports conformance pytest deep coverage soak bench demo serve clean
 
 setup: $(VENV)/.ready
 
@@ -48,6 +48,12 @@ $(RUNTIME)/.ready: Makefile
 ARCHITECTURE ?= arm64
 build: aws-tools
 	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
+
+# Builds, and deploys with the revision that moves the functions' alias. PARAMETERS='Name=value ...' are those to change,
+# over those of parameters.toml; all others stay. See docs/deploy.md.
+PARAMETERS ?=
+deploy: build
+	$(SAM)/bin/python infra/deploy/deploy_stack.py --architecture $(ARCHITECTURE) $(PARAMETERS)
 
 # For those with Docker: an S3 server and a DynamoDB one beside the functions. See docs/deploy.md.
 sam-local: aws-tools

@@ -90,6 +90,22 @@ class Template:
                 found.append({**statement, **lists})
         return found
 
+    def refusals(self) -> list[str]:
+        """What the rules say against the parameters, and the names of those outside their patterns and values."""
+        found = [
+            assertion["AssertDescription"]
+            for rule in self.raw["Rules"].values()
+            if self._true(rule["RuleCondition"])
+            for assertion in rule["Assertions"]
+            if not self._true(assertion["Assert"])
+        ]
+        for name, spec in self.raw["Parameters"].items():
+            value = self.parameters[name]
+            allowed = [str(each) for each in spec.get("AllowedValues", [value])]
+            if value not in allowed or not re.fullmatch(spec.get("AllowedPattern", "(?s:.*)"), value):
+                found.append(name)
+        return found
+
     def value(self, node: Any) -> Any:
         """A piece of the template, resolved."""
         if isinstance(node, list):
@@ -137,6 +153,9 @@ class Template:
         if name == "Fn::Equals":
             left, right = map(self.value, argument)
             return str(left) == str(right)
+        if name == "Fn::Contains":
+            choices, value = argument
+            return self.value(value) in choices
         if name == "Fn::Not":
             return not self._true(argument[0])
         if name == "Fn::And":

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -29,6 +30,37 @@ def template() -> Template:
 def any_template(request: pytest.FixtureRequest) -> Template:
     endpoint, authorization = request.param
     return load_template(Endpoint=endpoint, Authorization=authorization)
+
+
+LEFT_TO_DEFAULTS = {
+    "a server of one's own": ("SERVER_HOST", "SERVER_PORT", "SERVER_ALLOWED_HOSTS", "SERVER_ALLOWED_ORIGINS"),
+    "a gateway's part, or one request at a time": ("SERVER_MAX_BODY_BYTES", "SERVER_THREADS"),
+    "for programs, which have the invoke function": ("SERVER_STRUCTURED",),
+    "found by the issuer's own metadata": (
+        *("AUTH_OAUTH_ALGORITHMS", "AUTH_OAUTH_AUDIENCE", "AUTH_OAUTH_JWKS_URL", "AUTH_OAUTH_TOOL_SCOPES"),
+    ),
+    "the bucket's own": ("AWS_ENCRYPTION", "AWS_KMS_KEY"),
+    "said by Lambda": ("AWS_REGION", "AWS_LAMBDA_ENDPOINT"),
+    "follows from the function's memory": ("DUCKDB_MEMORY_LIMIT", "DUCKDB_TEMP_FOLDER", "DUCKDB_THREADS"),
+    "versions of the bucket reach further back": ("RETENTION_GRACE_SECONDS", "RETENTION_KEEP_SNAPSHOTS"),
+}
+"""Settings that the template does not set, by reason; the limits beside them, each with a reason in its own line."""
+
+
+def test_every_setting_is_set_by_the_template_or_left_to_its_default_for_a_reason(template: Template) -> None:
+    known = {row.variable for row in setting_rows() if row.variable} | {"HAYFORK_SOURCES", "HAYFORK_POLICIES"}
+    left = {f"HAYFORK_{name}" for names in LEFT_TO_DEFAULTS.values() for name in names}
+    left |= {name for name in known if name.startswith("HAYFORK_LIMITS_")}
+    in_the_template = {name for function in FUNCTIONS for name in template.environment(function)}
+    assert in_the_template == known - left
+    assert left <= known
+    own = {function: set(template.environment(function)) for function in FUNCTIONS}
+    shared = set.intersection(*own.values())
+    assert {function: sorted(names - shared) for function, names in own.items()} == {
+        "McpFunction": ["HAYFORK_AWS_INVOKE_FUNCTION", "HAYFORK_AWS_PUBLIC_URL"],
+        "InvokeFunction": ["HAYFORK_AWS_PUBLIC_URL"],
+        "RefreshFunction": ["HAYFORK_AWS_LOCK_TABLE", "HAYFORK_SOURCES"],
+    }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -120,6 +152,7 @@ def test_buckets_are_private_encrypted_versioned_and_outlive_the_stack(template:
         "Status": "Enabled",
         "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
         "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+        "ExpiredObjectDeleteMarker": True,
     }
     exports = {"Id": "exports", "Status": "Enabled", "Prefix": "exports/", "ExpirationInDays": 7}
     assert rules.get("exports") == (exports if bucket == "CorpusBucket" else None)
@@ -213,7 +246,8 @@ def test_nothing_is_open_to_the_world_unless_asked_for(endpoint: str) -> None:
         # Whoever has no token yet must be able to learn where to get one.
         metadata = "GET /.well-known/oauth-protected-resource/mcp"
         asked = {"ANY /mcp": "AWS_IAM", "GET /usage": "AWS_IAM"}
-        assert (routes, urls) == ({**asked, "GET /exports/{id}": "NONE", metadata: "NONE"}, [])
+        exports = {"GET /exports/{id}": "NONE", "HEAD /exports/{id}": "NONE"}
+        assert (routes, urls) == ({**asked, **exports, metadata: "NONE"}, [])
     else:
         assert (routes, urls) == ({}, ["AWS_IAM"])
     principals = [p["Principal"] for p in closed.of_type("AWS::Lambda::Permission").values()]
@@ -235,6 +269,61 @@ def test_api_url_and_schedule_call_the_alias(any_template: Template) -> None:
     assert environment["HAYFORK_AWS_INVOKE_FUNCTION"] == "<InvokeFunctionAliaslive>"
     for function in FUNCTIONS:
         assert any_template.resources[function]["Properties"]["AutoPublishAlias"] == "live"
+
+
+REVISION = "0123456789abcdef" * 4
+
+
+def test_a_parameters_new_value_makes_a_new_version_of_every_function(template: Template) -> None:
+    """SAM hashes a function's text, in which a parameter's value does not stand, unless it is given a digest."""
+    for function in FUNCTIONS:
+        properties = load_template(Revision=REVISION).resources[function]["Properties"]
+        assert properties["AutoPublishCodeSha256"] == REVISION
+        assert properties["VersionDeletionPolicy"] == "Delete"
+        # Either would hash the text instead, or as well.
+        assert "AutoPublishAliasAllProperties" not in properties
+    assert "Default" not in template.raw["Parameters"]["Revision"]
+
+
+def test_a_plain_sam_deploy_is_refused_and_says_how(template: Template) -> None:
+    configured = tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8"))["default"]["deploy"]["parameters"]
+    name, _, value = configured["parameter_overrides"].partition("=")
+    assert name == "Revision"
+    assert load_template(Revision=value).refusals() == ["Revision"]
+    assert load_template(Revision=REVISION).refusals() == []
+    assert "make deploy" in template.raw["Parameters"]["Revision"]["ConstraintDescription"]
+
+
+ISSUER = "https://issuer.example"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "refused"),
+    [
+        ({"Authorization": "NONE"}, "With Authorization NONE, AuthModes is api_key, oauth or both"),
+        ({"Authorization": "NONE", "AuthModes": "iam,api_key"}, "With Authorization NONE, AuthModes is api_key, oauth"),
+        (
+            {"AuthModes": "oauth", "OAuthIssuer": ISSUER},
+            "With Authorization AWS_IAM, AuthModes is iam, api_key or both",
+        ),
+        ({"Authorization": "NONE", "AuthModes": "oauth"}, "With oauth among AuthModes, OAuthIssuer says"),
+        ({"OAuthIssuer": ISSUER}, "OAuthIssuer is given, but AuthModes has no oauth"),
+        ({"OAuthScopes": "read"}, "OAuthScopes is given, but AuthModes has no oauth"),
+        ({"Authorization": "NONE", "AuthModes": "api_key,oauth", "OAuthIssuer": ISSUER, "OAuthScopes": "a"}, ""),
+        ({"Authorization": "NONE", "AuthModes": "api_key"}, ""),
+        ({"AuthModes": "api_key,iam"}, ""),
+    ],
+)
+def test_parameters_that_contradict_one_another_are_refused(parameters: dict[str, str], refused: str) -> None:
+    said = load_template(None, Revision=REVISION, **parameters).refusals()
+    assert [words[: len(refused)] for words in said] == ([refused] if refused else [])
+
+
+def test_two_stacks_have_two_dashboards_in_whatever_region(template: Template) -> None:
+    name = template.resources["Dashboard"]["Properties"]["DashboardName"]
+    assert name == "hayfork-us-east-1"
+    address = template.value(template.raw["Outputs"]["DashboardAddress"])["Value"]
+    assert address.endswith(f"#dashboards:name={name}")
 
 
 def test_the_http_api_is_throttled_and_logs_no_path(template: Template) -> None:
