@@ -9,7 +9,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ _ASK_AGAIN = "call again with the query and filters"
 
 @dataclass
 class Job:
-    """One export to be written. `run` does it; `cancel` from another thread makes it stop and leave nothing."""
+    """One export to be written. `run` does it; `cancel` and `fail` from another thread stop it, and no file is left."""
 
     request: ExportRequest
     call: Call
@@ -51,6 +51,8 @@ class Job:
     hits: Hits
     export: Export
     cancelled: threading.Event = field(default_factory=threading.Event)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    """Held to write file or record for good: what has ended stays as it ended."""
 
     def run(self) -> None:
         """Write the file and its record; on failure the record says so and no file is left.
@@ -59,7 +61,7 @@ class Job:
             EngineError: what reading or writing met; the record then says `failed`.
         """
         try:
-            digest, size = self._write()
+            self._write()
         except _Cancelled:
             return
         except BaseException:
@@ -67,12 +69,27 @@ class Job:
             with suppress(Unavailable):
                 self.fail()
             raise
-        rows = self.hits.found.messages
-        self.export = replace(self.export, state="done", rows=rows, size=size, sha256=digest)
-        self.store.put(self.export)
 
-    def _write(self) -> tuple[str, int]:
-        """Write the file whole, or leave nothing of it; its SHA-256 in hex and its size in bytes."""
+    def cancel(self) -> None:
+        """Stop at the next row, since another process goes on; the record stays."""
+        self.cancelled.set()
+
+    def fail(self) -> None:
+        """Stop at the next row, and let the record say `failed`; nothing happens when the file is whole already.
+
+        Raises:
+            Unavailable: the store cannot be reached.
+        """
+        with self._writing:
+            if self.export.state != "running" or self.cancelled.is_set():
+                return
+            self.cancelled.set()
+            if self.store.get(self.export.export_id) is not None:
+                self.export = replace(self.export, state="failed")
+                self.store.put(self.export)
+
+    def _write(self) -> None:
+        """Write the file whole and then its record, or leave nothing of the file."""
         sink = self.store.sink(self.export)
         digest, size = hashlib.sha256(), 0
         columns = tuple(dict.fromkeys(self.request.fields or COLUMNS))
@@ -81,25 +98,26 @@ class Job:
                 sink.write(piece)
                 digest.update(piece)
                 size += len(piece)
-            self._stop_if_revoked()
-            sink.commit()
+            with self._unless_stopped():
+                sink.commit()
+                rows = self.hits.found.messages
+                done = replace(self.export, state="done", rows=rows, size=size, sha256=digest.hexdigest())
+                self.store.put(done)
+                self.export = done
         except BaseException:
             sink.abort()
             raise
-        return digest.hexdigest(), size
 
-    def _stop_if_revoked(self) -> None:
-        """A revoked export has no record. Writing one anew would bring its link back."""
-        if self.store.get(self.export.export_id) is None:
-            raise _Cancelled
+    @contextmanager
+    def _unless_stopped(self) -> Iterator[None]:
+        """For what is written to the store: not by a job that was stopped, nor for an export that was revoked.
 
-    def cancel(self) -> None:
-        """Stop at the next row."""
-        self.cancelled.set()
-
-    def fail(self) -> None:
-        """Say in the record that there will be no file."""
-        self.store.put(replace(self.export, state="failed"))
+        A revoked export has no record, and writing one anew would bring its link back.
+        """
+        with self._writing:
+            if self.cancelled.is_set() or self.store.get(self.export.export_id) is None:
+                raise _Cancelled
+            yield
 
     def answer(self) -> Answer:
         """What the caller is told now."""
@@ -118,14 +136,13 @@ class Job:
             check(matcher, message)
             if done and done % _PROGRESS_ROWS == 0:
                 # How far it is can be said later; the file goes on.
-                with suppress(Unavailable):
-                    self._stop_if_revoked()
+                with suppress(Unavailable), self._unless_stopped():
                     self.store.put(replace(self.export, rows=done))
             yield message
 
 
 class _Cancelled(Exception):
-    """Raised within a job that another process goes on with."""
+    """Raised within a job that was stopped, or whose export was revoked."""
 
 
 def begin(
@@ -196,7 +213,7 @@ def resume(export: Export, call: Call, store: ExportStore, database: DatabaseSet
         Criteria(**criteria), plain["format"], tuple(fields) if fields is not None else None, plain["export"]
     )
     hits = find(call.view, bind(request.criteria, call.view, call.zone), brute=call.brute)
-    return Job(request, call, store, database, hits, export)
+    return Job(request, call, store, database, hits, replace(export, state="running"))
 
 
 def state_of(request: ExportRequest, call: Call, store: ExportStore) -> Answer:

@@ -17,7 +17,7 @@ from engine.deadline import ending_in, overdue
 from engine.errors import Unavailable
 from engine.limits import Limits
 from engine.ports import Progress
-from engine.requests import Request, UnseenRequest
+from engine.requests import ExportRequest, Request, UnseenRequest
 from engine.sight import Caller
 from handler.app import App
 
@@ -38,11 +38,21 @@ class _Told(Generic[_T]):
 
 
 class TimedApp:
-    """An `App` around another one, whose calls end within `limits.call_seconds` and the grace."""
+    """An `App` around another one, whose calls end within `limits.call_seconds` and the grace.
 
-    def __init__(self, inner: App, *, grace_seconds: float = GRACE_SECONDS) -> None:
+    `export_seconds` gives the time of an export where it has more, since nothing else would go on with it.
+    """
+
+    def __init__(
+        self,
+        inner: App,
+        *,
+        grace_seconds: float = GRACE_SECONDS,
+        export_seconds: Callable[[], float] | None = None,
+    ) -> None:
         self._inner = inner
         self._grace_seconds = grace_seconds
+        self._export_seconds = export_seconds
 
     @property
     def limits(self) -> Limits:
@@ -52,7 +62,7 @@ class TimedApp:
     def call(self, request: Request, caller: Caller, *, brute: bool = False) -> Answer:
         """Answer one tool call in time."""
         try:
-            return self._in_time(lambda: self._inner.call(request, caller, brute=brute))
+            return self._in_time(lambda: self._inner.call(request, caller, brute=brute), self._seconds_of(request))
         except _LeftBehindError as error:
             if isinstance(request, UnseenRequest):
                 raise Unavailable(error.code, error.message, next_step=_IN_DOUBT) from None
@@ -60,11 +70,11 @@ class TimedApp:
 
     def instructions(self, caller: Caller) -> str:
         """Likewise."""
-        return self._in_time(lambda: self._inner.instructions(caller))
+        return self._in_time(lambda: self._inner.instructions(caller), self.limits.call_seconds)
 
     def corpus(self, caller: Caller) -> dict[str, Any]:
         """Likewise."""
-        return self._in_time(lambda: self._inner.corpus(caller))
+        return self._in_time(lambda: self._inner.corpus(caller), self.limits.call_seconds)
 
     def finish_export(self, export_id: str) -> dict[str, Any]:
         """As the application inside; likewise all below."""
@@ -78,8 +88,13 @@ class TimedApp:
         """Rehash every file of the current snapshot."""
         return self._inner.verify(progress)
 
-    def _in_time(self, work: Callable[[], _T]) -> _T:
+    def _seconds_of(self, request: Request) -> float:
         seconds = self.limits.call_seconds
+        if self._export_seconds is None or not isinstance(request, ExportRequest):
+            return seconds
+        return max(seconds, self._export_seconds())
+
+    def _in_time(self, work: Callable[[], _T], seconds: float) -> _T:
         told = _Told[_T]()
 
         def run() -> None:

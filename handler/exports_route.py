@@ -9,7 +9,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from anyio import to_thread
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import EngineError
 from handler.faults import tell
@@ -19,8 +19,9 @@ __all__ = ["EXPORTS_PATH", "PresignedOf", "with_exports"]
 
 EXPORTS_PATH = "/exports/"
 
-PresignedOf = Callable[[str], str | None]
-"""From an export's id a URL that fetches its file for a short time; `None` when there is nothing to fetch."""
+PresignedOf = Callable[[str, str], str | None]
+"""From an export's id and the method, GET or HEAD, a URL that takes just that for a short time; `None` when there is
+nothing to fetch."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{22,86}")
 
@@ -33,15 +34,27 @@ def with_exports(inner: ASGIApp, presigned_of: PresignedOf) -> ASGIApp:
             await inner(scope, receive, send)
         elif scope["method"] not in {"GET", "HEAD"}:
             await _respond(send, HTTPStatus.METHOD_NOT_ALLOWED, b"allow", b"GET, HEAD")
+        elif scope["method"] == "HEAD":
+            await _redirect(_without_body(send), scope, presigned_of)
         else:
-            await _redirect(send, scope["path"].removeprefix(EXPORTS_PATH), presigned_of)
+            await _redirect(send, scope, presigned_of)
 
     return routed
 
 
-async def _redirect(send: Send, export_id: str, presigned_of: PresignedOf) -> None:
+def _without_body(send: Send) -> Send:
+    """`send` for HEAD: the headers of GET alone."""
+
+    async def bodiless(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return bodiless
+
+
+async def _redirect(send: Send, scope: Scope, presigned_of: PresignedOf) -> None:
+    export_id, method = scope["path"].removeprefix(EXPORTS_PATH), scope["method"]
     try:
-        url = await to_thread.run_sync(presigned_of, export_id) if _ID.fullmatch(export_id) else None
+        url = await to_thread.run_sync(presigned_of, export_id, method) if _ID.fullmatch(export_id) else None
     except EngineError as error:
         tell(error)
         await _respond(send, HTTPStatus.SERVICE_UNAVAILABLE, b"retry-after", b"5")

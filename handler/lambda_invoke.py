@@ -4,13 +4,14 @@
     {"export": "<id>"}                                                    how far the export is then
     {"canary": "<query>"}                                                 {"found"}, or an error raised for an alarm
 
-Decides what an event must hold. Who may invoke the function may call as anyone: the caller is not checked but
-must be named, since sessions and exports belong to it, and its policy applies. Must never know a protocol.
+Decides what an event must hold, and that an export ends, written or failed, before the event's time does. Who may
+invoke the function may call as anyone: the caller is not checked but must be named, since sessions and exports belong
+to it, and its policy applies. Must never know a protocol.
 """
 
 from datetime import UTC
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from engine.errors import BadInput, EngineError, NotFound, Refused, Unavailable, quoted
 from engine.sight import Caller
@@ -20,15 +21,20 @@ from handler.auth.identity import Identity
 from handler.auth.policies import Policies
 from handler.faults import tell
 from handler.lambda_settings import at_start, lambda_settings
+from handler.local_app import Patience
 from handler.signals import Signals
 from handler.tools.table import TOOLS
 from handler.wiring import build_counted_app, build_policies, system_clock
 
-__all__ = ["answer", "handler"]
+__all__ = ["LambdaContext", "Remaining", "answer", "handler"]
 
 _FIELDS = frozenset({"tool", "arguments", "caller"})
 _SHAPE = 'send {"tool", "arguments", "caller"}, {"export"} or {"canary"}'
 _CANARY = Caller("canary")
+
+SPARE_SECONDS = 20.0
+"""Kept back of an event's time: for the part of a file that is on its way, the record, and the answer."""
+
 EVERYBODY = Policies((), UTC, {})
 """Without policies all callers see everything."""
 
@@ -78,9 +84,37 @@ def _canary(app: App, event: dict[str, Any]) -> dict[str, Any]:
     return {"found": found}
 
 
+class LambdaContext(Protocol):
+    """What is used of the runtime's context."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until the function is killed."""
+        ...
+
+
+class Remaining:
+    """The time of the event in hand; a container has one at a time."""
+
+    def __init__(self) -> None:
+        self._context: LambdaContext | None = None
+
+    def begin(self, context: LambdaContext) -> None:
+        """Another event has come."""
+        self._context = context
+
+    def for_export(self) -> float:
+        """Seconds an export may still take: nothing else goes on with it."""
+        left = self._context.get_remaining_time_in_millis() / 1_000 if self._context is not None else 0.0
+        return left - SPARE_SECONDS
+
+
+_remaining = Remaining()
+
+
 @cache
 def _app() -> App:
-    return build_counted_app(lambda_settings(), system_clock, _signals().called)
+    patience = Patience(_remaining.for_export, lasting=False)
+    return build_counted_app(lambda_settings(), system_clock, _signals().called, patience=patience)
 
 
 @cache
@@ -93,8 +127,9 @@ def _signals() -> Signals:
     return Signals(lambda_settings().signals, system_clock)
 
 
-def handler(event: Any, context: object) -> dict[str, Any]:
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     """Answer one event. What a caller can mend comes back as `{"error": {"code", "message", "next"}}`."""
+    _remaining.begin(context)
     with _signals().invocation(context):
         canary = isinstance(event, dict) and "canary" in event
         try:

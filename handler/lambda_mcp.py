@@ -27,6 +27,7 @@ from handler.bodies import body_limits
 from handler.exports_route import PresignedOf, with_exports
 from handler.http import HttpOptions, build_http, refuse
 from handler.lambda_settings import at_start, lambda_settings
+from handler.local_app import Patience
 from handler.metering.prices import shown_prices
 from handler.metering.usage_route import with_usage
 from handler.signals import Signals
@@ -146,7 +147,8 @@ def _make(address: str) -> ASGIApp:
         threads=settings.server.threads,
         prices=shown_prices(settings),
     )
-    app = build_counted_app(settings, system_clock, _signals().called)
+    # A container stands still between two requests: nothing is finished there.
+    app = build_counted_app(settings, system_clock, _signals().called, patience=Patience(lasting=False))
     http = build_http(app, options, caller_of=caller_of)
     report_of = build_usage_reports(settings, system_clock)
     if report_of is not None:

@@ -7,7 +7,8 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any, assert_never
 
@@ -15,7 +16,7 @@ from engine.answer import Answer
 from engine.call import Call
 from engine.count import count
 from engine.deadline import seconds_left
-from engine.errors import NotFound
+from engine.errors import EngineError, NotFound, Unavailable
 from engine.export import Job, begin, resume, sight_of, state_of
 from engine.facts import instructions
 from engine.limits import Limits
@@ -29,7 +30,7 @@ from engine.snapshot.database import DatabaseSettings
 from engine.thread import open_thread
 from handler.faults import tell
 
-__all__ = ["LocalApp", "Parts"]
+__all__ = ["LocalApp", "Parts", "Patience"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +39,24 @@ _HAND_OVER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """What the process allows an export, where that is not the setting's alone.
+
+    `seconds` gives how many an export may still take, in place of `Parts.export_wait_seconds`. A process that is not
+    `lasting` stands still once it has answered: there an export that is not handed over ends as `failed`, since nobody
+    would write it.
+    """
+
+    seconds: Callable[[], float] | None = None
+    lasting: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """What an application is made of.
 
     `later` hands a running export to another process; without it a thread goes on, which the process waits for.
-    `export_wait_seconds` is how long a call waits for one, `None` until it is written.
+    `export_wait_seconds` is how long a call waits for one, from its own beginning, `None` until it is written.
     `admit` may refuse an export by its rows before anything of it is written.
     """
 
@@ -62,6 +76,7 @@ class Parts:
     redact: bool = True
     later: Callable[[str], None] | None = None
     export_wait_seconds: float | None = None
+    patience: Patience = field(default_factory=Patience)
     admit: Callable[[int], None] = lambda _: None
 
 
@@ -116,8 +131,13 @@ class LocalApp:
             raise NotFound("unknown_export", "this export is unknown or expired")
         if export.state != "done":
             caller = Caller(export.caller_id, sight_of(export))
-            job = resume(export, self._call(caller), parts.exports, parts.database)
-            job.run()
+            call = self._call(caller)
+            job = resume(export, call, parts.exports, parts.database)
+            if parts.patience.lasting:
+                job.run()
+            else:
+                _Writing(job).wait(self._left(call))
+                job.fail()
             export = job.export
         return {"export": export.export_id, "state": export.state, "rows": export.rows}
 
@@ -167,15 +187,42 @@ class LocalApp:
         writing = _Writing(started)
         self._writing = [each for each in self._writing if each.is_alive()] + [writing]
         try:
-            writing.wait(_wait(parts.export_wait_seconds))
+            writing.wait(_wait(self._left(call)))
         except KeyboardInterrupt:
             writing.give_up()
             raise
-        if started.export.state == "running" and parts.later is not None:
-            # Handed over first: if that fails, the thread here goes on.
-            parts.later(started.export.export_id)
-            started.cancel()
+        if started.export.state == "running":
+            self._leave(started)
+        if started.export.state == "failed":
+            raise Unavailable(
+                "export_failed", "the export takes longer than there is time", next_step="narrow it by a filter"
+            )
         return started.answer()
+
+    def _left(self, call: Call) -> float | None:
+        """Seconds an export of this call may still take."""
+        parts = self._parts
+        if parts.patience.seconds is not None:
+            return max(0.0, parts.patience.seconds())
+        if parts.export_wait_seconds is None:
+            return None
+        return max(0.0, parts.export_wait_seconds - (parts.clock() - call.now) / 1_000_000)
+
+    def _leave(self, job: Job) -> None:
+        """What becomes of a job that outlasts its call."""
+        parts = self._parts
+        if parts.later is None:
+            if not parts.patience.lasting:
+                job.fail()
+            return
+        try:
+            # Handed over first: if that fails, the thread here goes on where it can.
+            parts.later(job.export.export_id)
+        except EngineError:
+            if not parts.patience.lasting:
+                job.fail()
+            raise
+        job.cancel()
 
 
 class _Writing:
@@ -207,10 +254,9 @@ class _Writing:
 
     def give_up(self) -> None:
         """Stop at the next row, leave no file, and say so in the record."""
-        self._job.cancel()
-        self.join()
-        if self._job.export.state == "running":
+        with suppress(Unavailable):
             self._job.fail()
+        self.join()
 
     def _run(self) -> None:
         try:

@@ -32,7 +32,7 @@ from handler.app import App
 from handler.auth.policies import Policies
 from handler.counted import CountedApp, Observer, room_for_explanations
 from handler.deadline import TimedApp
-from handler.local_app import LocalApp, Parts
+from handler.local_app import LocalApp, Parts, Patience
 from handler.settings import Settings
 from handler.settings_table import SourceSettings
 
@@ -63,6 +63,10 @@ logger = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 
+_PATIENCE = Patience()
+_HAND_OVER_SECONDS = 2.0
+"""For connecting and for the answer of a hand-over, tried once: it comes after a call's wait, and must fit a call."""
+
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _ROOT = re.compile(r"s3://(?P<bucket>[^/]+)(?:/(?P<prefix>.+?))?/?")
 
@@ -72,16 +76,20 @@ def system_clock() -> int:
     return time.time_ns() // 1_000
 
 
-def build_app(settings: Settings, clock: Clock, sources: Sequence[Source] = ()) -> LocalApp:
+def build_app(
+    settings: Settings, clock: Clock, sources: Sequence[Source] = (), *, patience: Patience = _PATIENCE
+) -> LocalApp:
     """The application over these settings. Opens and connects nothing yet. `sources` come before those of the settings.
 
     Raises:
         BadInput: `bad_setting` when settings contradict each other.
     """
-    return LocalApp(_parts(settings, clock, sources, _stores(settings, clock), settings.engine_limits))
+    return LocalApp(_parts(settings, clock, sources, _stores(settings, clock), settings.engine_limits, patience))
 
 
-def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None = None) -> App:
+def build_counted_app(
+    settings: Settings, clock: Clock, observe: Observer | None = None, *, patience: Patience = _PATIENCE
+) -> App:
     """The application as it is served: each call ends in time; what it costs is told to `observe`, or in its result,
     and charged to its caller where calls are metered.
 
@@ -90,7 +98,7 @@ def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None
     """
     explain = settings.signals.explain
     if observe is None and not explain and not settings.metered:
-        return _timed(build_app(settings, clock))
+        return _timed(build_app(settings, clock, patience=patience), patience)
     from infra.counting import (  # noqa: PLC0415 - a laptop that counts nothing does not need them
         CountingExports,
         CountingSeen,
@@ -103,13 +111,15 @@ def build_counted_app(settings: Settings, clock: Clock, observe: Observer | None
     stores = Stores(snapshots, CountingSeen(plain.seen), CountingExports(plain.exports), plain.later)
     limits = settings.engine_limits
     inside = room_for_explanations(limits) if explain else limits
-    parts = _parts(settings, clock, (), stores, inside, CountingStatements)
+    parts = _parts(settings, clock, (), stores, inside, patience, CountingStatements)
     if not settings.metered:
-        return CountedApp(_timed(LocalApp(parts)), limits, observe=observe, explain=explain, collect=snapshots.collect)
+        return CountedApp(
+            _timed(LocalApp(parts), patience), limits, observe=observe, explain=explain, collect=snapshots.collect
+        )
     from handler.metering.metered import MeteredApp, admit_rows  # noqa: PLC0415 - only where calls are metered
 
     # Outside of what ends a call: that it ended must be recorded too.
-    app = _timed(LocalApp(replace(parts, admit=admit_rows)))
+    app = _timed(LocalApp(replace(parts, admit=admit_rows)), patience)
     metered = MeteredApp(app, build_usage(settings), _rules(settings), clock, collect=snapshots.collect)
     return CountedApp(metered, limits, observe=observe, explain=explain)
 
@@ -172,8 +182,8 @@ def _rules(settings: Settings) -> "Rules":
     )
 
 
-def _timed(app: App) -> App:
-    return TimedApp(app) if app.limits.call_seconds else app
+def _timed(app: App, patience: Patience) -> App:
+    return TimedApp(app, export_seconds=patience.seconds) if app.limits.call_seconds else app
 
 
 def build_snapshots(settings: Settings, clock: Clock) -> SnapshotStore:
@@ -191,6 +201,7 @@ def _parts(
     sources: Sequence[Source],
     stores: "Stores",
     limits: Limits,
+    patience: Patience,
     metered: Callable[[Statements], Statements] = lambda statements: statements,
 ) -> Parts:
     database = _database(settings)
@@ -211,6 +222,7 @@ def _parts(
         version=_version(),
         later=stores.later,
         export_wait_seconds=settings.limits.export_wait_seconds or None,
+        patience=patience,
     )
 
 
@@ -219,17 +231,17 @@ def _warn(words: str) -> None:
     add("snapshot_fallbacks")
 
 
-def build_export_links(settings: Settings, clock: Clock) -> Callable[[str], str | None]:
-    """From an export's id to a URL that fetches its file for a short time; `None` when there is nothing to fetch."""
+def build_export_links(settings: Settings, clock: Clock) -> Callable[[str, str], str | None]:
+    """From an export's id and a method to a URL that takes it for a short time; `None` when nothing can be fetched."""
     from infra.s3_exports import S3Exports  # noqa: PLC0415 - only a deployment to AWS has them
 
     store = S3Exports(_bucket(settings), settings.aws.public_url)
 
-    def presigned_of(export_id: str) -> str | None:
+    def presigned_of(export_id: str, method: str) -> str | None:
         export = store.get(export_id)
         if export is None or export.state != "done" or export.expires_at <= clock():
             return None
-        return store.presigned(export)
+        return store.presigned(export, method)
 
     return presigned_of
 
@@ -353,7 +365,10 @@ def _aws_stores(settings: Settings) -> Stores:
         raise BadInput("bad_setting", "aws.seen_table is empty", next_step="name the DynamoDB table of sessions")
     bucket = _bucket(settings)
     later = (
-        LambdaInvoker(aws.invoke_function, _aws(settings, aws.lambda_endpoint)).finish_export
+        LambdaInvoker(
+            aws.invoke_function,
+            replace(_aws(settings, aws.lambda_endpoint), timeout_seconds=_HAND_OVER_SECONDS, attempts=1),
+        ).finish_export
         if aws.invoke_function
         else None
     )

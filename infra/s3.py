@@ -1,16 +1,18 @@
 """One bucket, below one prefix: objects read, listed, written with checksums, and removed.
 
 Decides how an object gets in: SHA-256 sent with every byte, in one request or in parts, and gone without a
-trace when it is given up. Names come from `infra.layout`. Must never know what an object means.
+trace when it is given up: its own trace, never what another writer put under the same name. Names come from
+`infra.layout`. Must never know what an object means.
 """
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError, Unavailable
@@ -23,6 +25,9 @@ __all__ = ["Bucket", "BucketSettings", "Listed", "Stored", "Upload"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9_.-]*/)*")
+_WRITER = "writer"
+"""What an object says of the upload that made it, so that only this one takes it away again."""
+
 _MISSING = {"NoSuchKey", "404"}
 
 
@@ -142,10 +147,22 @@ class Bucket:
         place: dict[str, Any] = {"Bucket": self.settings.bucket, "Prefix": self.settings.prefix + name}
         with self.aws.reachable():
             for page in self.client.get_paginator("list_objects_v2").paginate(**place):
-                for entry in page.get("Contents", []):
-                    changed_at = entry["LastModified"].timestamp()
-                    key = entry["Key"][len(self.settings.prefix) :]
-                    yield Listed(key, entry["Size"], entry["ETag"], changed_at)
+                yield from self._listed(page)
+
+    def some(self, name: str, after: str, most: int) -> Sequence[Listed]:
+        """At most `most` objects whose names begin with `name` and come after `name + after`; one request."""
+        begin = self.settings.prefix + name
+        with self.aws.reachable():
+            page = self.client.list_objects_v2(
+                Bucket=self.settings.bucket, Prefix=begin, StartAfter=begin + after, MaxKeys=most
+            )
+            return tuple(self._listed(page))
+
+    def _listed(self, page: Any) -> Iterator[Listed]:
+        for entry in page.get("Contents", []):
+            changed_at = entry["LastModified"].timestamp()
+            key = entry["Key"][len(self.settings.prefix) :]
+            yield Listed(key, entry["Size"], entry["ETag"], changed_at)
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete objects, a thousand at a time; those that are not there do not matter."""
@@ -182,7 +199,8 @@ class Upload:
     def __init__(self, bucket: Bucket, name: str, headers: dict[str, Any]) -> None:
         self._bucket = bucket
         self._place = bucket.place(name)
-        self._headers = {**headers, **bucket.encryption}
+        self._writer = token_hex(8)
+        self._headers = {**headers, **bucket.encryption, "Metadata": {_WRITER: self._writer}}
         self._waiting = bytearray()
         self._size = 0
         self._upload_id = ""
@@ -220,9 +238,11 @@ class Upload:
             with suppress(*failures, EngineError):
                 self._bucket.client.abort_multipart_upload(**self._place, UploadId=self._upload_id)
         if self._open and self._asked:
-            # The answer to a commit may have been lost after the object came to be.
+            # The answer to a commit may have been lost after the object came to be. It may also be another writer's.
             with suppress(*failures, EngineError):
-                self._bucket.client.delete_object(**self._place)
+                found = self._bucket.client.head_object(**self._place)
+                if found["Metadata"].get(_WRITER) == self._writer:
+                    self._bucket.client.delete_object(**self._place, IfMatch=found["ETag"])
         self._open = False
         self._waiting.clear()
 

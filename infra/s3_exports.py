@@ -6,6 +6,7 @@ together, with no second store to keep in step. Must never know what is exported
 """
 
 from collections.abc import Sequence
+from secrets import token_hex
 from urllib.parse import quote
 
 from engine.ports import Export
@@ -19,6 +20,10 @@ _TYPES = {
     "jsonl": "application/jsonl; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
+
+
+_LOOKED_AT = 4
+"""Records a new export looks at, from a place drawn anew: more than one, so that what expires does not pile up."""
 
 
 class S3Exports:
@@ -49,23 +54,32 @@ class S3Exports:
         return self._bucket.upload(export_name(export), ContentType=kind)
 
     def link(self, export: Export) -> str:
-        """`<public_endpoint>/exports/<id>`."""
-        return f"{self._public_endpoint}/exports/{quote(export.export_id, safe='')}"
-
-    def presigned(self, export: Export) -> str:
-        """A URL made now that gives the file to whoever has it, as a download with a name.
+        """`<public_endpoint>/exports/<id>`; where nobody serves that path, the file itself by a URL signed now.
 
         Raises:
             Unavailable: there are no credentials.
         """
+        if not self._public_endpoint:
+            return self._signed(export, "get_object", (export.expires_at - export.created_at) // 1_000_000)
+        return f"{self._public_endpoint}/exports/{quote(export.export_id, safe='')}"
+
+    def presigned(self, export: Export, method: str = "GET") -> str:
+        """A URL made now that gives the file to whoever has it, as a download with a name; it is for `method` alone.
+
+        Raises:
+            Unavailable: there are no credentials.
+        """
+        return self._signed(export, "head_object" if method == "HEAD" else "get_object", self._redirect_seconds)
+
+    def _signed(self, export: Export, operation: str, seconds: int) -> str:
         with self._bucket.aws.reachable():
             return self._bucket.client.generate_presigned_url(
-                "get_object",
+                operation,
                 Params={
                     **self._bucket.place(export_name(export)),
                     "ResponseContentDisposition": f'attachment; filename="hayfork.{export.format}"',
                 },
-                ExpiresIn=self._redirect_seconds,
+                ExpiresIn=seconds,
             )
 
     def revoke(self, export_id: str) -> None:
@@ -76,10 +90,17 @@ class S3Exports:
             self._bucket.remove([export_record_name(export_id)])
 
     def expired(self, now: int) -> Sequence[str]:
-        """Ids of exports whose time is over, first to expire first; lifecycle keeps what is read small."""
+        """Ids of exports whose time is over, first to expire first, of a few looked at: lifecycle ends all in time.
+
+        Every new export asks, so a look costs two requests and a few records however many there are.
+        """
+        after = token_hex(8)
+        names = [entry.name for entry in self._bucket.some(EXPORT_RECORDS, after, _LOOKED_AT)]
+        if len(names) < _LOOKED_AT:
+            names += [entry.name for entry in self._bucket.some(EXPORT_RECORDS, "", _LOOKED_AT - len(names))]
         found = []
-        for entry in self._bucket.list(EXPORT_RECORDS):
-            record = self._bucket.get(entry.name)
+        for name in dict.fromkeys(names):
+            record = self._bucket.get(name)
             export = export_from_json(record.data) if record else None
             if export is not None and export.expires_at <= now:
                 found.append((export.expires_at, export.export_id))

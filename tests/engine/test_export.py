@@ -201,6 +201,53 @@ def test_another_process_goes_on_with_a_cancelled_job(desk: Desk, store: LocalEx
     assert resume(whole.export, desk.call, store, SETTINGS).request == whole.request
 
 
+def test_a_job_that_is_failed_from_outside_says_so_and_leaves_no_file(
+    desk: Desk, store: LocalExports, tmp_path: Path
+) -> None:
+    job = begun(desk, store, "docker")
+    job.fail()
+    job.run()
+    job.fail()
+    with pytest.raises(Unavailable) as caught:
+        asked(desk, store, job.export.export_id)
+    assert (caught.value.code, files(tmp_path), list((tmp_path / "incoming").iterdir())) == ("export_failed", [], [])
+
+
+def test_what_has_ended_stays_as_it_ended(desk: Desk, store: LocalExports) -> None:
+    done, _ = exported(desk, store, "docker")
+    done.fail()
+    assert asked(desk, store, done.export.export_id).object["rows"] == 7
+    handed_over, revoked = begun(desk, store, "docker"), begun(desk, store, "docker")
+    handed_over.cancel()
+    handed_over.fail()
+    assert asked(desk, store, handed_over.export.export_id).object["running"] is True
+    store.revoke(revoked.export.export_id)
+    revoked.fail()
+    assert store.get(revoked.export.export_id) is None
+
+
+def test_a_job_stopped_after_its_last_row_does_not_make_its_file_readable(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopping(LocalExports):
+        def sink(self, export: Export) -> Any:
+            made = super().sink(export)
+            write = made.write
+
+            def last_piece(data: bytes) -> None:
+                write(data)
+                job.fail()
+
+            monkeypatch.setattr(made, "write", last_piece)
+            return made
+
+    job = begun(desk, Stopping(tmp_path), "docker")
+    job.run()
+    kept = job.store.get(job.export.export_id)
+    assert kept is not None
+    assert (kept.state, files(tmp_path)) == ("failed", [])
+
+
 def test_progress_is_noted_on_the_way(desk: Desk, store: LocalExports, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.export._PROGRESS_ROWS", 3)
     noted: list[tuple[str, int]] = []

@@ -19,15 +19,15 @@ async def inner(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": scope["path"].encode()})
 
 
-def asked(path: str, method: str = "GET", answer: Any = "https://store.test/file?signed") -> tuple[int, dict[str, str]]:
+def asked(path: str, method: str = "GET", answer: Any = "https://store.test/file") -> tuple[int, dict[str, str]]:
     """Status and headers; `answer` is what the store says of ID."""
     asked_for: list[str] = []
 
-    def presigned_of(export_id: str) -> str | None:
+    def presigned_of(export_id: str, method: str) -> str | None:
         asked_for.append(export_id)
         if isinstance(answer, Exception):
             raise answer
-        return answer if export_id == ID else None
+        return f"{answer}?signed-for-{method}" if answer and export_id == ID else None
 
     sent: list[Message] = []
 
@@ -43,6 +43,8 @@ def asked(path: str, method: str = "GET", answer: Any = "https://store.test/file
 
     anyio.run(run)
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    body = b"".join(message["body"] for message in sent[1:])
+    assert len(body) == (0 if method == "HEAD" else int(headers.get("content-length", len(body))))
     assert all(ID not in value for value in headers.values())
     assert len(asked_for) <= 1
     return sent[0]["status"], headers
@@ -51,7 +53,7 @@ def asked(path: str, method: str = "GET", answer: Any = "https://store.test/file
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_link_redirects_and_is_kept_by_no_cache(method: str) -> None:
     status, headers = asked(f"/exports/{ID}", method)
-    assert (status, headers["location"]) == (302, "https://store.test/file?signed")
+    assert (status, headers["location"]) == (302, f"https://store.test/file?signed-for-{method}")
     assert (headers["cache-control"], headers["referrer-policy"]) == ("no-store", "no-referrer")
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from engine.errors import Refused, Unavailable
@@ -18,16 +19,16 @@ class HeldInMemory:
     def __init__(self) -> None:
         self.asked: list[float | str] = []
 
-    def take(self, seconds: float) -> None:
-        self.asked.append(seconds)
+    def take(self, seconds: float, owner: str) -> None:
+        self.asked += [seconds, owner]
 
     def release(self) -> None:
         self.asked.append("released")
 
 
 class HeldByAnother(HeldInMemory):
-    def take(self, seconds: float) -> None:
-        raise Refused("refresh_running", f"another has {seconds:.0f} s")
+    def take(self, seconds: float, owner: str) -> None:
+        raise Refused("refresh_running", f"another than {owner} has {seconds:.0f} s")
 
 
 @pytest.fixture
@@ -43,29 +44,47 @@ def app(tmp_path: Path) -> LocalApp:
 
 def test_a_refresh_holds_the_lock_for_as_long_as_it_may_run(app: LocalApp) -> None:
     lock = HeldInMemory()
-    report = refresh(app, lock, lambda: 900.0, force=False)
+    report = refresh(app, lock, lambda: 900.0, "event", force=False)
     assert (report["published"], report["messages"]) == (True, 1)
-    assert lock.asked == [900.0, "released"]
+    assert lock.asked == [900.0, "event", "released"]
 
 
 def test_a_refresh_gives_up_in_time_and_publishes_nothing(app: LocalApp) -> None:
     lock = HeldInMemory()
     left = iter([40.0, 19.9])
     with pytest.raises(Unavailable, match=r"time ran out while .*; nothing was published"):
-        refresh(app, lock, lambda: next(left), force=False)
-    assert lock.asked == [40.0, "released"]
-    assert refresh(app, lock, lambda: 900.0, force=False)["published"] is True
+        refresh(app, lock, lambda: next(left), "event", force=False)
+    assert lock.asked == [40.0, "event", "released"]
+    assert refresh(app, lock, lambda: 900.0, "event", force=False)["published"] is True
 
 
 def test_a_refresh_does_not_start_without_time(app: LocalApp) -> None:
     lock = HeldInMemory()
     with pytest.raises(Unavailable, match="29 s are too few"):
-        refresh(app, lock, lambda: 29.4, force=False)
+        refresh(app, lock, lambda: 29.4, "event", force=False)
     assert lock.asked == []
 
 
 def test_a_refresh_that_finds_another_says_so_and_is_no_failure(app: LocalApp) -> None:
-    assert refresh(app, HeldByAnother(), lambda: 900.0, force=False) == {
+    assert refresh(app, HeldByAnother(), lambda: 900.0, "event", force=False) == {
         "refreshed": False,
-        "why": {"code": "refresh_running", "message": "another has 900 s"},
+        "why": {"code": "refresh_running", "message": "another than event has 900 s"},
     }
+
+
+def test_a_build_that_takes_too_long_is_interrupted_in_the_middle_of_a_step(
+    app: LocalApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(connection: duckdb.DuckDBPyConnection, *_: object) -> None:
+        # From here on no step asks how much time is left.
+        left.append(19.0)
+        connection.execute(
+            "SELECT count(*) FROM range(1_000_000) a, range(1_000_000) b WHERE hash(a.range, b.range) = 7"
+        )
+
+    left = [900.0]
+    monkeypatch.setattr("engine.refresh.write", endless)
+    lock = HeldInMemory()
+    with pytest.raises(Unavailable, match="time ran out while reading messages; nothing was published"):
+        refresh(app, lock, lambda: left[-1], "event", force=False)
+    assert lock.asked == [900.0, "event", "released"]

@@ -1,6 +1,8 @@
 """What is particular to exports in S3: links, presigned redirects, lost answers, encryption."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from http.client import HTTPConnection
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -68,6 +70,57 @@ def test_redirect_is_signed_now_for_a_minute_and_downloads_under_a_name(store: S
     assert (found.status, found.body) == (200, b"a,b\n")
     assert found.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert found.headers["Content-Disposition"] == 'attachment; filename="hayfork.csv"'
+
+
+def test_a_head_request_is_redirected_by_a_url_of_its_own(store: S3Exports) -> None:
+    write(store, b"a,b\n")
+    url = urlsplit(store.presigned(EXPORT, "HEAD"))
+    connection = HTTPConnection(url.netloc, timeout=30)
+    connection.request("HEAD", f"{url.path}?{url.query}")
+    found = connection.getresponse()
+    assert (found.status, found.headers["Content-Length"]) == (200, "4")
+    connection.close()
+    assert download(store.presigned(EXPORT, "HEAD")).status == 403
+
+
+def test_a_link_without_an_address_leads_to_the_file_itself(settings: BucketSettings) -> None:
+    store = S3Exports(settings, "")
+    write(store, b"a,b\n")
+    link = store.link(replace(EXPORT, expires_at=EXPORT.created_at + 3_600_000_000))
+    assert parse_qs(urlsplit(link).query)["X-Amz-Expires"] == ["3600"]
+    assert download(link).body == b"a,b\n"
+
+
+@pytest.mark.parametrize(("size", "operation"), [(4, "PutObject"), (LARGE, "CompleteMultipartUpload")])
+def test_an_abort_leaves_what_another_writer_put_there(settings: BucketSettings, size: int, operation: str) -> None:
+    first, second = once(settings), once(settings)
+    sink = first.sink(EXPORT)
+    sink.write(b"x" * size)
+    write(second, b"whole")
+    lose_requests(first._bucket.client, operation)
+    with pytest.raises(Unavailable):
+        sink.commit()
+    sink.abort()
+    assert download(second.presigned(EXPORT)).body == b"whole"
+
+
+def test_a_new_export_looks_at_a_few_records_however_many_there_are(store: S3Exports) -> None:
+    left = {f"{n:043d}" for n in range(12)}
+    for export_id in left:
+        store.put(replace(EXPORT, export_id=export_id, expires_at=1))
+    sent: list[str] = []
+    store._bucket.client.meta.events.register("before-send.s3", lambda request, **_: sent.append(request.url))
+    looks = 0
+    while left:
+        looks += 1
+        sent.clear()
+        found = store.expired(EXPORT.created_at)
+        assert 1 <= len(found) <= 4
+        assert len(sent) <= 2 + 4
+        for export_id in found:
+            store.revoke(export_id)
+        left -= set(found)
+    assert looks <= 12
 
 
 def test_changed_redirect_gives_nothing(store: S3Exports) -> None:

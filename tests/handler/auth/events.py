@@ -27,7 +27,7 @@ def container(folder: Path, gate: Gate) -> Container:
     app = wired_app(folder)
     options = HttpOptions(allowed_hosts=("*",), body=gate.body)
     http = build_http(app, options, caller_of=caller_of)
-    made = Container(lambda _: behind_doors(http, gate, lambda _: None, options))
+    made = Container(lambda _: behind_doors(http, gate, lambda *_: None, options))
     made.start(ADDRESS)
     return made
 
