@@ -24,6 +24,7 @@ from engine.snapshot.scratch import scratch
 from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
 from engine.times import iso, to_datetime
+from engine.watch import go_on, interrupting
 
 __all__ = ["Build", "Retention", "refresh", "sources_digest", "sweep", "verify"]
 
@@ -79,11 +80,18 @@ def refresh(
     Returns the report: `snapshot`, `published`, the secrets redacted by kind, and per source what was read, stored,
     skipped and why.
 
+    Between steps, and within long ones, it asks whether it may go on (`engine.watch`).
+
     Raises:
         BadInput: `source_unreadable`.
         Refused: `refresh_conflict` when another refresh came first.
         Unavailable, BrokenSnapshot: nothing was published.
     """
+
+    def noted(step: str, done: int, total: int | None) -> None:
+        progress(step, done, total)
+        go_on()
+
     expected = store.current()
     digests = sources_digest(sources, build.rules, redact=build.redact)
     # What is pinned is old on purpose: there is nothing to do when the newest snapshot holds what the sources do.
@@ -100,15 +108,17 @@ def refresh(
         settings = replace(build.database, temp_folder=spill)
         connection = connect(settings, [f"{work}/"], file=f"{work}/build.duckdb")
         try:
-            for done in stage(connection, _all(sources, reports, redact=build.redact)):
-                progress("reading messages", done, None)
-            told = [{**digest, **_told(report)} for digest, report in zip(digests, reports, strict=True)]
-            stamp = Stamp(snapshot_id, build.now, build.hayfork, tuple(told), build.shard_rows)
-            manifest, duplicates = write(connection, folder, stamp, progress)
+            with interrupting(connection.interrupt):
+                for done in stage(connection, _all(sources, reports, redact=build.redact)):
+                    noted("reading messages", done, None)
+                told = [{**digest, **_told(report)} for digest, report in zip(digests, reports, strict=True)]
+                stamp = Stamp(snapshot_id, build.now, build.hayfork, tuple(told), build.shard_rows)
+                manifest, duplicates = write(connection, folder, stamp, noted)
         finally:
             connection.close()
+        noted("checking", 0, None)
         _check_readable(folder, manifest, build.database)
-        progress("publishing", 0, None)
+        noted("publishing", 0, None)
         store.publish(snapshot_id, folder, expected)
     swept = _swept(store, build)
     return {

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from engine.errors import Refused, Unavailable
 from engine.tally import counting
+from engine.watch import watched
 from handler.app import App
 from handler.faults import tell
 from handler.lambda_settings import at_start, lambda_settings
@@ -35,7 +36,9 @@ _LOGGED = ("snapshot", "published", "refreshed", "why", "messages", "bytes", "re
 
 
 class LambdaContext(Protocol):
-    """What is used of the runtime's context."""
+    """What is used of the runtime's context. The id is the same when Lambda tries an event again."""
+
+    aws_request_id: str
 
     def get_remaining_time_in_millis(self) -> int:
         """Milliseconds until the function is killed."""
@@ -45,8 +48,8 @@ class LambdaContext(Protocol):
 class Lock(Protocol):
     """Keeps two refreshes from running at once."""
 
-    def take(self, seconds: float) -> None:
-        """Hold it for at most so long.
+    def take(self, seconds: float, owner: str) -> None:
+        """Hold it for at most so long; whom it is held by takes it again.
 
         Raises:
             Refused: `refresh_running`.
@@ -59,8 +62,10 @@ class Lock(Protocol):
         ...
 
 
-def refresh(app: App, lock: Lock, remaining_seconds: Callable[[], float], *, force: bool) -> dict[str, Any]:
+def refresh(app: App, lock: Lock, remaining_seconds: Callable[[], float], owner: str, *, force: bool) -> dict[str, Any]:
     """The report of a refresh, or `{"refreshed": false, "why"}` when another one is or was there first.
+
+    `owner` names the event, also when it is tried again: what a killed refresh held is its own next try's.
 
     Raises:
         EngineError: the sources or the store failed, or time ran out; the current snapshot stands.
@@ -69,20 +74,27 @@ def refresh(app: App, lock: Lock, remaining_seconds: Callable[[], float], *, for
     if left < MIN_SECONDS:
         raise Unavailable("no_time", f"{left:.0f} s are too few for a refresh", next_step="give it more")
 
-    def watch(step: str, done: int, total: int | None) -> None:
+    at = "starting"
+
+    def note(step: str, done: int, total: int | None) -> None:
+        nonlocal at
         del done, total
+        at = step
+
+    def ask() -> None:
         if remaining_seconds() < SPARE_SECONDS:
             raise Unavailable(
                 "no_time",
-                f"time ran out while {step}; nothing was published",
+                f"time ran out while {at}; nothing was published",
                 next_step="raise the function's memory, which its processors grow with",
             )
 
     try:
         # A killed function cannot give its lock back, so the lock ends when the function would.
-        lock.take(left)
+        lock.take(left, owner)
         try:
-            return app.refresh(watch, force=force)
+            with watched(ask):
+                return app.refresh(note, force=force)
         finally:
             lock.release()
     except Refused as error:
@@ -108,7 +120,13 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
         started, report = time.perf_counter(), None
         try:
             with counting() as tally:
-                report = refresh(app, lock, lambda: context.get_remaining_time_in_millis() / 1_000, force=force)
+                report = refresh(
+                    app,
+                    lock,
+                    lambda: context.get_remaining_time_in_millis() / 1_000,
+                    context.aws_request_id,
+                    force=force,
+                )
         except Exception as error:  # noqa: BLE001 - Lambda logs the message of what is raised: ours holds no text
             raise RuntimeError(tell(error)) from None
         finally:

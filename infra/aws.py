@@ -20,6 +20,23 @@ if TYPE_CHECKING:
 __all__ = ["Aws", "AwsSettings", "error_code", "unreachable"]
 
 
+_PASSING = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "ReplicatedWriteConflictException",
+        "RequestLimitExceeded",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TransactionInProgressException",
+    }
+)
+"""Codes of refusals that pass by themselves, though their status blames the caller."""
+
+_FAULT = 500
+"""From this status on the service is at fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
     """Where to call and how long to wait. `None` leaves region and endpoint to boto3's own chain.
@@ -44,12 +61,19 @@ class Aws:
         from botocore.exceptions import (  # noqa: PLC0415  # likewise
             BotoCoreError,
             ClientError,
+            HTTPClientError,
             IncompleteReadError,
         )
+        from botocore.exceptions import ConnectionError as NotConnected  # noqa: PLC0415  # likewise
 
         self.settings = settings
         self.failures: tuple[type[Exception], ...] = (BotoCoreError, ClientError)
         self._incomplete = IncompleteReadError
+        self._unanswered: tuple[type[Exception], ...] = (
+            HTTPClientError,
+            IncompleteReadError,
+            NotConnected,
+        )
         self._new_session: Any = boto3.Session
         self._new_config: Any = Config
         self._session: Any = None
@@ -90,6 +114,15 @@ class Aws:
         from botocore.httpsession import get_cert_path  # noqa: PLC0415  # already loaded by the client
 
         return str(get_cert_path(verify=True))
+
+    def passing(self, error: Exception) -> bool:
+        """Whether the same call may succeed if it is made again: no answer came, or one that tells of a bad moment.
+
+        What a request itself is refused for (its form, its rights, a table that is not there) is refused again.
+        """
+        if isinstance(error, self._unanswered):
+            return True
+        return error_code(error) in _PASSING or _status(error) >= _FAULT
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
@@ -154,3 +187,10 @@ def error_code(error: Exception) -> str:
     if not isinstance(response, dict):
         return ""
     return str(response.get("Error", {}).get("Code", ""))
+
+
+def _status(error: Exception) -> int:
+    response = getattr(error, "response", None)
+    if not isinstance(response, dict):
+        return 0
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

@@ -35,23 +35,6 @@ TTL_ATTRIBUTE = "expires_at"
 _MAX_ITEM_BYTES = 380_000
 """DynamoDB takes 400 KB, names and numbers included; 50 hits and what is around them take a hundredth."""
 
-_TRY_AGAIN = {
-    "InternalServerError",
-    "ItemCollectionSizeLimitExceededException",
-    "LimitExceededException",
-    "ProvisionedThroughputExceededException",
-    "ReplicatedWriteConflictException",
-    "RequestLimitExceeded",
-    "ServiceUnavailable",
-    "Throttling",
-    "ThrottlingException",
-    "TransactionInProgressException",
-    "500",
-    "502",
-    "503",
-    "504",
-}
-
 T = TypeVar("T")
 
 
@@ -159,9 +142,8 @@ class DynamoSeen:
             try:
                 return call()
             except self._aws.failures as error:
-                code = error_code(error)
                 pause = secrets.SystemRandom().uniform(0, min(0.05 * 2**attempt, 1.0))
-                if (code and code not in _TRY_AGAIN) or self._timer() + pause > deadline:
+                if not self._aws.passing(error) or self._timer() + pause > deadline:
                     raise unreachable(error) from error
             self._sleep(pause)
             attempt += 1

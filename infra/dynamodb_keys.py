@@ -26,8 +26,6 @@ __all__ = ["PARTITION_KEY", "DynamoKeys"]
 PARTITION_KEY = "key_id"
 
 _REFUSED = "ConditionalCheckFailedException"
-_FINAL = frozenset({"AccessDeniedException", "ResourceNotFoundException", "ValidationException", _REFUSED})
-"""Codes that the same call would meet again."""
 
 T = TypeVar("T")
 
@@ -121,7 +119,7 @@ class DynamoKeys:
             try:
                 return call()
             except self._aws.failures as error:
-                if error_code(error) in _FINAL or attempt >= self._aws.settings.attempts:
+                if not self._aws.passing(error) or attempt >= self._aws.settings.attempts:
                     raise unreachable(error) from error
             self._sleep(secrets.SystemRandom().uniform(0, 0.05 * 2**attempt))
             attempt += 1

@@ -24,6 +24,7 @@ import duckdb
 
 from engine.errors import EngineError, Unavailable
 from engine.snapshot.format import CURRENT, MANIFEST, FileEntry
+from engine.watch import go_on
 from infra.aws import error_code, unreachable
 from infra.layout import (
     check_file_name,
@@ -295,6 +296,7 @@ class S3Snapshots:
             try:
                 with files[name].open("rb") as file:
                     while chunk := file.read(_CHUNK_BYTES):
+                        go_on()
                         upload.write(chunk)
                 upload.commit()
             finally:

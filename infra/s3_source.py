@@ -17,6 +17,7 @@ from engine.errors import BadInput, quoted
 from engine.model import SourceMessage, SourceReport
 from engine.ports import Source
 from engine.snapshot.scratch import scratch
+from engine.watch import go_on
 from infra.aws import AwsSettings, unreachable
 from infra.s3 import Bucket, BucketSettings
 
@@ -177,6 +178,7 @@ class S3Source:
             answer = self._bucket.client.get_object(Bucket=self._place.bucket, Key=found.key, IfMatch=found.etag)
             with target.open("wb") as file:
                 for chunk in answer["Body"].iter_chunks(_CHUNK_BYTES):
+                    go_on()
                     file.write(chunk)
         except self._bucket.aws.failures as error:
             raise unreachable(error) from error

@@ -1,12 +1,18 @@
 """What is particular to DynamoDB: the items, throttling, lost answers, deadlines."""
 
+import sys
+import time
 from base64 import b64encode
 from hashlib import sha256
+from typing import Any
 
+import numpy as np
 import pytest
 
 from engine.errors import Refused, Unavailable
 from engine.ports import Batch
+from engine.seen import Session, packed
+from infra import dynamodb
 from infra.dynamodb import DynamoSeen
 from tests.contracts.benches import NOON, new_table
 from tests.local_aws import LocalAws, free_ports
@@ -132,6 +138,31 @@ def test_missing_table_fails_at_once(local_aws: LocalAws, pauses: Pauses) -> Non
     assert pauses.taken == []
 
 
+@pytest.mark.parametrize("code", ["ValidationException", "AccessDeniedException", "UnrecognizedClientException"])
+def test_what_is_refused_for_good_is_not_tried_again(store: DynamoSeen, pauses: Pauses, code: str) -> None:
+    words = f'{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":"no"}}'
+    for operation, call in (
+        ("Query", lambda: store.batches(HANDLE)),
+        ("PutItem", lambda: store.claim(HANDLE, a_batch(1), LATER)),
+    ):
+        answer_instead(store._client, operation, 400, words, times=9)
+        with pytest.raises(Unavailable) as caught:
+            call()
+        assert caught.value.detail == code
+    assert pauses.taken == []
+
+
+def test_what_cannot_even_be_sent_is_not_tried_again(
+    local_aws: LocalAws, table: str, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    store = open_store(local_aws.dynamodb_endpoint, table, pauses)
+    with pytest.raises(Unavailable) as caught:
+        store.batches(HANDLE)
+    assert (caught.value.detail, pauses.taken) == ("NoCredentialsError", [])
+
+
 @pytest.mark.usefixtures("local_aws")
 def test_server_that_is_gone_is_a_clear_error(pauses: Pauses) -> None:
     store = open_store(f"http://127.0.0.1:{free_ports(1)[0]}", "seen", pauses)
@@ -150,6 +181,31 @@ def test_session_of_several_pages_is_read_to_its_end(store: DynamoSeen) -> None:
     before(store._client, "Query", lambda: queries.append(1), times=99)
     assert store.batches(HANDLE) == batches
     assert len(queries) > 1
+
+
+def test_a_session_of_100_000_seen_messages_is_read_in_few_pages(
+    store: DynamoSeen, local_aws: LocalAws, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batches = [a_batch(n, shown=packed(range(n * 50, n * 50 + 50))) for n in range(1, 2_001)]
+    items = [dynamodb._item(HANDLE, batch, LATER, b"0123456789abcdef") for batch in batches]
+    for start in range(0, len(items), 25):
+        puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + 25]]
+        local_aws.dynamodb().batch_write_item(RequestItems={table: puts})
+    queries: list[int] = []
+    before(store._client, "Query", lambda: queries.append(1), times=99)
+    started, busy = time.perf_counter(), time.process_time()
+    session = Session(HANDLE, "me", tuple(store.batches(HANDLE)))
+    shown = np.arange(50, 100_050, dtype=np.uint64)
+    assert session.seen(shown, shown).all()
+    seconds, busy = time.perf_counter() - started, time.process_time() - busy
+    assert len(session.keys) == 100_001  # and the one that stood around them
+    # A page of DynamoDB's holds 1 MB; an item is its keys and a few hundred bytes.
+    assert len(queries) <= 3
+    assert store.claim(HANDLE, a_batch(2_001), LATER)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\na session of 100,000 seen messages: {seconds:.2f} s, {len(queries)} requests (wanted: 1 s)\n"
+        )
 
 
 def test_reads_are_strongly_consistent(store: DynamoSeen) -> None:

@@ -1,6 +1,6 @@
 """The lock of a refresh, on a real table."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
@@ -10,6 +10,7 @@ from infra.aws import AwsSettings
 from infra.dynamodb_lock import DynamoDbLock
 from tests.infra.template_reader import load_template
 from tests.local_aws import LocalAws
+from tests.lost_answers import lose_answers, lose_requests
 
 pytestmark = pytest.mark.aws
 
@@ -35,33 +36,60 @@ def table(local_aws: LocalAws) -> Iterator[str]:
 
 
 def lock(table: str, aws: LocalAws, clock: Clock, name: str = "refresh") -> DynamoDbLock:
-    return DynamoDbLock(table, name, AwsSettings(endpoint_url=aws.dynamodb_endpoint), clock=clock)
+    settings = AwsSettings(endpoint_url=aws.dynamodb_endpoint)
+    return DynamoDbLock(table, name, settings, clock=clock, sleep=lambda _: None)
 
 
 def test_one_holds_it_until_it_gives_it_back(table: str, local_aws: LocalAws) -> None:
     clock = Clock()
     first, second = lock(table, local_aws, clock), lock(table, local_aws, clock)
-    first.take(100)
+    first.take(100, "first")
     with pytest.raises(Refused, match="another refresh is running"):
-        second.take(100)
+        second.take(100, "second")
     first.release()
-    second.take(100)
-    lock(table, local_aws, clock, "another").take(100)
+    second.take(100, "second")
+    lock(table, local_aws, clock, "another").take(100, "third")
 
 
 def test_it_ends_by_itself_and_the_late_one_takes_nothing_away(table: str, local_aws: LocalAws) -> None:
     clock = Clock()
     first, second = lock(table, local_aws, clock), lock(table, local_aws, clock)
-    first.take(100)
+    first.take(100, "first")
     clock.now += 100
     with pytest.raises(Refused):
-        second.take(100)
+        second.take(100, "second")
     clock.now += 2
-    second.take(100)
+    second.take(100, "second")
     first.release()
     with pytest.raises(Refused):
-        first.take(100)
+        first.take(100, "first")
     second.release()
+    assert local_aws.dynamodb().scan(TableName=table)["Items"] == []
+
+
+def test_a_lock_that_outlives_a_killed_refresh_is_taken_again_by_its_next_try(table: str, local_aws: LocalAws) -> None:
+    clock = Clock()
+    killed, again, other = (lock(table, local_aws, clock) for _ in range(3))
+    killed.take(100, "event")
+    again.take(100, "event")
+    with pytest.raises(Refused):
+        other.take(100, "another event")
+    again.release()
+    other.take(100, "another event")
+
+
+@pytest.mark.parametrize("lose", [lose_answers, lose_requests])
+def test_what_a_bad_moment_loses_is_tried_again(
+    table: str, local_aws: LocalAws, lose: Callable[[object, str], None]
+) -> None:
+    clock = Clock()
+    held = lock(table, local_aws, clock)
+    lose(held.client, "PutItem")
+    held.take(100, "event")
+    with pytest.raises(Refused):
+        lock(table, local_aws, clock).take(100, "another event")
+    lose(held.client, "DeleteItem")
+    held.release()
     assert local_aws.dynamodb().scan(TableName=table)["Items"] == []
 
 
@@ -69,5 +97,5 @@ def test_a_table_that_is_not_there_is_told_and_giving_back_never_raises(local_aw
     missing = lock("not-there", local_aws, Clock())
     missing.release()
     with pytest.raises(Unavailable) as caught:
-        missing.take(1)
+        missing.take(1, "first")
     assert caught.value.detail == "ResourceNotFoundException"

@@ -14,6 +14,7 @@ from botocore.credentials import ReadOnlyCredentials
 
 from engine.errors import NotFound, Refused, Unavailable
 from engine.snapshot.format import FileEntry
+from engine.watch import watched
 from infra import s3_snapshots
 from infra.aws import AwsSettings
 from infra.s3 import BucketSettings
@@ -430,3 +431,12 @@ assert not connected + opened, seen
 """
     own = {"HOME": str(tmp_path), "PATH": ""}
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60, env=own).returncode == 0
+
+
+def test_an_upload_stops_when_there_is_no_more_time_and_leaves_nothing(store: S3Snapshots, folder: Path) -> None:
+    def refuse() -> None:
+        raise Unavailable("no_time", "time is over")
+
+    with watched(refuse), pytest.raises(Unavailable, match="time is over"):
+        store.publish(FIRST, folder, None)
+    assert names(store) == []

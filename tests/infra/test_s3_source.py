@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from engine.errors import BadInput, Unavailable
 from engine.model import SourceMessage, SourceReport
+from engine.watch import watched
 from infra.aws import AwsSettings
 from infra.s3_source import S3Place, S3Source, s3_place
 from tests.local_aws import LocalAws
@@ -173,3 +174,15 @@ def test_files_that_do_not_fit_are_not_begun(
     monkeypatch.setattr("infra.s3_source._SPARE_BYTES", 2**62)
     with pytest.raises(BadInput, match="take 2 MB, and 0 MB are free"):
         bodies(source(local_aws, f"s3://{bucket}/messages/", tmp_path))
+
+
+def test_a_download_stops_when_there_is_no_more_time(
+    local_aws: LocalAws, bucket: str, put: Callable[[str, str], None], tmp_path: Path
+) -> None:
+    def refuse() -> None:
+        raise Unavailable("no_time", "time is over")
+
+    put("messages/a", "one")
+    with watched(refuse), pytest.raises(Unavailable, match="time is over"):
+        bodies(source(local_aws, f"s3://{bucket}/messages/", tmp_path))
+    assert left(tmp_path) == []
