@@ -22,6 +22,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tests.loopback.sitecustomize import TOLD_IN
+
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_s3 import S3Client
@@ -184,7 +186,10 @@ def _running(
     command: list[str], folder: Path, environment: Mapping[str, str], ready: Callable[[], object]
 ) -> Iterator[None]:
     log = folder / f"{Path(command[0]).name}.log"
-    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), **environment}
+    # With the guard of tests/conftest.py, so that MiniStack too stays on this machine.
+    guard = {name: os.environ[name] for name in (TOLD_IN,) if name in os.environ}
+    guard["PYTHONPATH"] = str(_ROOT / "tests" / "loopback")
+    own = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), **guard, **environment}
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd=folder, env=own)
     try:

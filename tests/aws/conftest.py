@@ -15,6 +15,7 @@ from infra.deploy.build_artifact import ROOT, build
 from tests.aws.runtime_api import Function, RestoreGate, lambda_function
 from tests.infra.template_reader import Template, load_template
 from tests.local_aws import LocalAws
+from tests.loopback.sitecustomize import MAY_DOWNLOAD
 
 FABRIC = ROOT / "tests" / "fixtures" / "slack-export-fabric.zip"
 ROLES = '"roles":{"client":{"email_domain":["partner.example"]},"teammate":{"email_domain":["fabric.example"]}}'
@@ -31,7 +32,9 @@ def artifact(architecture: str) -> Iterator[Path]:
     """What `sam build` makes of a function, for this machine."""
     (ROOT / "build").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="artifact-test-", dir=ROOT / "build"))
-    build(architecture, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MAY_DOWNLOAD, "1")
+        build(architecture, folder)
     yield folder
     shutil.rmtree(folder)
 

@@ -19,6 +19,10 @@ from typing import Any
 from uuid import uuid4
 
 from infra.deploy.build_artifact import PYTHON_VERSION, find_python
+from tests.loopback.sitecustomize import TOLD_IN
+
+_GUARD = Path(__file__).parents[1] / "loopback" / "sitecustomize.py"
+"""What keeps a container's traffic on this machine; `-S` looks for no module of that name."""
 
 __all__ = ["Function", "FunctionError", "RestoreGate", "lambda_function", "runtime_python"]
 
@@ -189,9 +193,12 @@ def lambda_function(
             "LAMBDA_TASK_ROOT": str(artifact),
             "HAYFORK_DUCKDB_TEMP_FOLDER": f"{folder}/duckdb",
             "TMPDIR": folder,
+            TOLD_IN: os.environ.get(TOLD_IN, os.devnull),
             **environment,
         }
-        start = f"{preload}\nimport sys\nfrom awslambdaric.__main__ import main\nmain(['awslambdaric', {handler!r}])"
+        guard = f"exec(open({str(_GUARD)!r}).read(), {{'__name__': 'sitecustomize'}})"
+        run = f"import sys\nfrom awslambdaric.__main__ import main\nmain(['awslambdaric', {handler!r}])"
+        start = f"{guard}\n{preload}\n{run}"
         function.log = Path(folder) / "log"
         with function.log.open("wb") as log:
             # -S: no site-packages of this machine; -P: nor the working folder.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from infra.deploy.build_artifact import ROOT
 from tests.aws.runtime_api import runtime_python
+from tests.loopback.sitecustomize import TOLD_IN
 
 __all__ = ["sam"]
 
@@ -40,6 +41,8 @@ def sam(home: Path, *arguments: str, program: str = "sam", environment: Mapping[
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        # The guard of tests/conftest.py: only a build, which downloads packages, reaches beyond this machine.
+        **({} if "build" in arguments else {n: os.environ[n] for n in ("PYTHONPATH", TOLD_IN) if n in os.environ}),
         **(environment or {}),
     }
     done = subprocess.run(

@@ -2,16 +2,23 @@
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
 from mcp import Client
 from mcp_types import ResourceLink, TextContent
 
+from engine.sight import Caller
+from handler.arguments import parse_arguments
+from handler.settings import load_settings
+from handler.wiring import build_app, build_export_links, system_clock
 from infra.deploy.build_artifact import ROOT
 from tests.aws.conftest import Deployment
 from tests.aws.gateway import Kind, event_of, fetched, gateway
@@ -64,34 +71,41 @@ def test_every_case_of_the_slice_is_counted_exactly(mcp: Function, kind: Kind, m
         anyio.run(ask, address)
 
 
-def test_unseen_never_repeats_a_message_over_eight_containers(deployment: Deployment) -> None:
+def test_unseen_over_eight_containers_shows_every_message_once(deployment: Deployment) -> None:
     with ExitStack() as stack:
         functions = [stack.enter_context(deployment.run("McpFunction")) for _ in range(8)]
         first = called(functions[0], "search_messages", {"query": "docker", "limit": 1})["content"][0]["text"]
         session = first.split("session ")[1].split()[0]
-        seen: list[str] = ids(first)
+        arguments = {"query": "docker", "session": session, "limit": 10, "text_limit": 40}
+        answers = [first]
         lock = threading.Lock()
 
         def read_on(function: Function) -> None:
-            arguments = {"query": "docker", "session": session, "limit": 10, "text_limit": 40}
-            while found := ids(called(function, "unseen_messages", arguments)["content"][0]["text"]):
+            while ids(text := called(function, "unseen_messages", arguments)["content"][0]["text"]):
                 with lock:
-                    seen.extend(found)
+                    answers.append(text)
 
         threads = [threading.Thread(target=read_on, args=(function,)) for function in functions]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert len(seen) == len(set(seen))
-    text = called_count(deployment)
-    assert len(seen) > 0.8 * counts(text)[0], "all but merged copies are read in the end"
+        last = called(functions[0], "unseen_messages", arguments)["content"][0]["text"]
+    shown = [each for text in answers for each in ids(text)]
+    assert sorted(shown) == sorted(set(shown))
+    found = counts(first)[0]
+    for text in [*answers, last]:
+        parts = [part_of(text, name) for name in ("shown", "copies", "left out", "seen before")]
+        assert (sum(parts), parts[0]) == (found, len(ids(text))), text
+    assert len(shown) + sum(part_of(text, "copies") for text in answers) == found
+    assert (part_of(last, "left out"), part_of(last, "seen before")) == (0, found)
 
 
-def called_count(deployment: Deployment) -> str:
-    with deployment.run("InvokeFunction") as function:
-        answer = function.invoke({"tool": "count_messages", "arguments": {"query": "docker"}, "caller": "test"})
-    return f"found: {answer['found']['messages']} messages in {answer['found']['conversations']} conversations"
+def part_of(text: str, name: str) -> int:
+    """A number of a result's line of what is shown; what is not said is 0."""
+    line = next(line for line in text.splitlines() if line.startswith("shown "))
+    said = re.search(rf"\b{name} ([\d,]+)", line)
+    return int(said[1].replace(",", "")) if said else 0
 
 
 def ids(text: str) -> list[str]:
@@ -99,9 +113,26 @@ def ids(text: str) -> list[str]:
     return [line[1:].split("]")[0] for line in text.splitlines() if line.startswith("[")]
 
 
+def scanned(deployment: Deployment, patch: pytest.MonkeyPatch, query: str) -> list[dict[str, Any]]:
+    """The rows of an export by a scan alone, as `--brute` makes it, of the same snapshot."""
+    for name, value in deployment.environment("InvokeFunction").items():
+        patch.setenv(name, value)
+    settings = load_settings()
+    app = build_app(settings, system_clock)
+    request = parse_arguments("export_messages", {"query": query}, app.limits)
+    link = app.call(request, Caller("key:scan"), brute=True).link
+    assert link is not None
+    url = build_export_links(settings, system_clock)(link.rsplit("/", 1)[1], "GET")
+    assert url is not None
+    return [json.loads(line) for line in fetched(url)[1].splitlines()]
+
+
 @pytest.mark.parametrize("kind", ["http-api", "function-url"])
-def test_an_export_is_fetched_by_its_link_and_equals_what_is_counted(mcp: Function, kind: Kind) -> None:
-    result = called(mcp, "export_messages", {"query": "документаци OR couchdb"}, kind)
+def test_an_export_is_fetched_by_its_link_and_equals_the_scan(
+    deployment: Deployment, mcp: Function, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "документаци OR couchdb"
+    result = called(mcp, "export_messages", {"query": query}, kind)
     text = result["content"][0]["text"]
     link = next(line for line in text.splitlines() if line.startswith("link: ")).removeprefix("link: ")
     assert result["content"][1]["uri"] == link
@@ -111,13 +142,25 @@ def test_an_export_is_fetched_by_its_link_and_equals_what_is_counted(mcp: Functi
     status, body, headers = fetched(answer["headers"]["location"])
     assert (status, headers["Content-Disposition"]) == (200, 'attachment; filename="hayfork.jsonl"')
     rows = [json.loads(line) for line in body.splitlines()]
-    found = called(mcp, "count_messages", {"query": "документаци OR couchdb"}, kind)["content"][0]["text"]
+    found = called(mcp, "count_messages", {"query": query}, kind)["content"][0]["text"]
     assert len(rows) == counts(found)[0]
+    assert rows == scanned(deployment, monkeypatch, query)
     assert f"{len(rows)} rows as jsonl, {len(body)} bytes" in text
     assert hashlib.sha256(body).hexdigest() in text
     assert [row["sent_at"] for row in rows] == sorted(row["sent_at"] for row in rows)
     assert fetched(answer["headers"]["location"].split("?")[0])[0] == 403
     assert link.rsplit("/", 1)[1] not in mcp.output()
+
+
+def test_the_head_of_an_export_is_asked_by_its_link(mcp: Function) -> None:
+    link = called(mcp, "export_messages", {"query": "couchdb"})["content"][1]["uri"]
+    answer = mcp.invoke(event_of("http-api", "HEAD", link.removeprefix("https://hayfork.test")))
+    assert (answer["statusCode"], answer.get("body") or "") == (302, "")
+    url = urlsplit(answer["headers"]["location"])
+    connection = HTTPConnection(url.netloc, timeout=30)
+    connection.request("HEAD", f"{url.path}?{url.query}")
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 def test_a_resource_link_reaches_the_official_client(mcp: Function) -> None:
