@@ -75,15 +75,15 @@ class Function:
         self.address = ""
         self._lock = threading.Lock()
 
-    def invoke(self, event: Any, timeout_seconds: float | None = None) -> Any:
-        """The handler's answer to an event.
+    def invoke(self, event: Any, timeout_seconds: float | None = None, request_id: str = "") -> Any:
+        """The handler's answer to an event; Lambda tries one again under the `request_id` it had.
 
         Raises:
             FunctionError: it raised, did not start, or did not answer in time.
         """
         seconds = self.timeout_seconds if timeout_seconds is None else timeout_seconds
         with self._lock:
-            self.events.put((str(uuid4()), json.dumps(event).encode(), seconds))
+            self.events.put((request_id or str(uuid4()), json.dumps(event).encode(), seconds))
             deadline = time.monotonic() + seconds + _START_SECONDS
             while True:
                 with suppress(queue.Empty):
