@@ -200,7 +200,11 @@ class Upload:
         self._bucket = bucket
         self._place = bucket.place(name)
         self._writer = token_hex(8)
-        self._headers = {**headers, **bucket.encryption, "Metadata": {_WRITER: self._writer}}
+        self._headers = {
+            **headers,
+            **bucket.encryption,
+            "Metadata": {**headers.get("Metadata", {}), _WRITER: self._writer},
+        }
         self._waiting = bytearray()
         self._size = 0
         self._upload_id = ""

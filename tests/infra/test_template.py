@@ -33,9 +33,7 @@ def any_template(request: pytest.FixtureRequest) -> Template:
 
 
 LEFT_TO_DEFAULTS = {
-    "a server of one's own": ("SERVER_HOST", "SERVER_PORT", "SERVER_ALLOWED_HOSTS", "SERVER_ALLOWED_ORIGINS"),
-    "a gateway's part, or one request at a time": ("SERVER_MAX_BODY_BYTES", "SERVER_THREADS"),
-    "for programs, which have the invoke function": ("SERVER_STRUCTURED",),
+    "a server of one's own, or the gateway's part": ("SERVER_",),
     "found by the issuer's own metadata": (
         *("AUTH_OAUTH_ALGORITHMS", "AUTH_OAUTH_AUDIENCE", "AUTH_OAUTH_JWKS_URL", "AUTH_OAUTH_TOOL_SCOPES"),
     ),

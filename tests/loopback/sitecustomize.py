@@ -17,8 +17,8 @@ TOLD_IN = "TESTS_TRAFFIC_TOLD_IN"
 MAY_DOWNLOAD = "TESTS_MAY_DOWNLOAD"
 """Variable that lets a process through: the build's pip fetches packages."""
 
-ATTEMPTS: list[str] = []
-"""Hosts beyond this machine that this process has tried to reach."""
+ATTEMPTS: list[str] = sys.__dict__.setdefault("_hayfork_attempts", [])
+"""Hosts beyond this machine that this process has tried to reach: one list for all copies of this module."""
 
 _HERE = frozenset({"", "localhost", "::", "::1", "0.0.0.0"})  # noqa: S104 - where one connects to, not listens
 _ADDRESSED = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
