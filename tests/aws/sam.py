@@ -1,7 +1,9 @@
 """The SAM CLI as `make aws-tools` installs it, with nothing of this machine's AWS configuration."""
 
+import json
 import os
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,6 +47,11 @@ def sam(home: Path, *arguments: str, program: str = "sam", environment: Mapping[
         **({} if "build" in arguments else {n: os.environ[n] for n in ("PYTHONPATH", TOLD_IN) if n in os.environ}),
         **(environment or {}),
     }
+    state = home / ".aws-sam" / "metadata.json"
+    if not state.exists():
+        # Else it would look on the package index whether it is the newest.
+        state.parent.mkdir(exist_ok=True)
+        state.write_text(json.dumps({"lastVersionCheck": time.time(), "telemetryEnabled": False}))
     done = subprocess.run(
         [str(tool), *arguments],
         cwd=ROOT,
