@@ -118,6 +118,7 @@ def test_the_stores_that_are_made_are_those_the_functions_are_told_and_the_templ
         ("SeenTable", "HAYFORK_AWS_SEEN_TABLE"),
         ("KeysTable", "HAYFORK_AWS_KEYS_TABLE"),
         ("LockTable", "HAYFORK_AWS_LOCK_TABLE"),
+        ("UsageTable", "HAYFORK_AWS_USAGE_TABLE"),
     ):
         (name,) = {variables[variable] for variables in replaced.values() if variable in variables}
         properties = template.resources[table]["Properties"]

@@ -32,6 +32,9 @@ def any_template(request: pytest.FixtureRequest) -> Template:
     return load_template(Endpoint=endpoint, Authorization=authorization)
 
 
+AS_JSON = {"HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES"}
+"""Variables that hold whole sections."""
+
 LEFT_TO_DEFAULTS = {
     "a server of one's own, or the gateway's part": ("SERVER_",),
     "found by the issuer's own metadata": (
@@ -49,12 +52,12 @@ LEFT_TO_DEFAULTS = {
 
 
 def test_every_setting_is_set_by_the_template_or_left_to_its_default_for_a_reason(template: Template) -> None:
-    known = {row.variable for row in setting_rows() if row.variable} | {"HAYFORK_SOURCES", "HAYFORK_POLICIES"}
+    known = {row.variable for row in setting_rows() if row.variable} | AS_JSON
     names = [f"HAYFORK_{name}" for names in LEFT_TO_DEFAULTS.values() for name in names]
     left = {each for each in known for name in names if each == name or (name[-1] == "_" and each.startswith(name))}
     assert not [name for name in names if not any(each.startswith(name) for each in left)], "a reason without a setting"
     in_the_template = {name for function in FUNCTIONS for name in template.environment(function)}
-    assert known - left <= in_the_template <= known | {"HAYFORK_QUOTAS"}
+    assert known - left <= in_the_template <= known
     own = {function: set(template.environment(function)) for function in FUNCTIONS}
     shared = set.intersection(*own.values())
     assert {function: sorted(names - shared) for function, names in own.items()} == {
@@ -70,7 +73,7 @@ def test_a_functions_environment_is_made_of_settings_and_they_accept_it(
 ) -> None:
     environment = template.environment(function)
     known = {row.variable for row in setting_rows() if row.variable}
-    known |= {"HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES"}
+    known |= AS_JSON
     assert set(environment) <= known
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
