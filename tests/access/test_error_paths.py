@@ -160,7 +160,7 @@ class Lambda:
         http = build_http(
             change(build_counted_app(settings, lambda: NOON, signals.called)), options, caller_of=caller_of
         )
-        self.container = Container(lambda _: behind_doors(http, gate, lambda _: None, options))
+        self.container = Container(lambda _: behind_doors(http, gate, lambda *_: None, options))
         self.container.start("https://hayfork.example")
 
     def ask(self, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:

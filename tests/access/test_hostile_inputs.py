@@ -187,7 +187,7 @@ def test_through_the_lambda_entries_nothing_breaks_leaks_or_is_logged(
     gate = Gate(Policies([], settings.corpus.zone, {}), ApiKeys(store, lambda: NOON))
     options = HttpOptions(allowed_hosts=("*",))
     http = build_http(app, options, caller_of=caller_of)
-    made = Container(lambda _: behind_doors(http, gate, lambda _: None, options))
+    made = Container(lambda _: behind_doors(http, gate, lambda *_: None, options))
     policies = build_policies(settings.model_copy(update={"policies": (PolicySettings(callers=("invoke:*",)),)}))
     leaks = leaks_of(tmp_path, credential)
     inputs: set[str] = set()
