@@ -128,9 +128,9 @@ def alternatives(prices: Table) -> list[tuple[str, float]]:
     """What is always on, a month of each at its smallest size fit for production."""
     found = []
     for each in prices["alternatives"]:
-        hourly = sum(part["count"] * part["hourly"] for part in each["parts"])
+        hourly = sum(part["count"] * part["hourly"] for part in each.get("parts", ()))
         storage = each.get("storage_gb", 0) * each.get("storage_gb_month", 0.0)
-        found.append((each["name"], hourly * HOURS + storage))
+        found.append((each["name"], hourly * HOURS + storage + each.get("monthly", 0.0)))
     return found
 
 
@@ -153,6 +153,8 @@ def cost_tables(prices: Table, measured: Table) -> str:
         _table(standing),
         f"### A month in all, beside what is always on ({assumed['refreshes']} refreshes)",
         _comparison(fixed, _sum(calls) / _MILLION, alternatives(prices)),
+        "### Where the prices are from",
+        _sources(prices["sources"]),
     ]
     return "\n\n".join(parts)
 
@@ -194,6 +196,15 @@ def _table(lines: Sequence[Line]) -> str:
     ]
     total = f"| **Sum** | | | **{_sum(lines):,.4f}** |"
     return "\n".join(["| part | units | $ each | $ |", "|---|---:|---:|---:|", *rows, total])
+
+
+def _sources(sources: Sequence[Table]) -> str:
+    """The maker's own list, and who else wrote the figures down when."""
+    rows = [
+        f"| {', '.join(each['prices'])} | {each['page']} | {each['checked'] or 'not compared'} | {each['dated']} |"
+        for each in sources
+    ]
+    return "\n".join(["| prices | list | compared with | dated |", "|---|---|---|---|", *rows])
 
 
 def _amount(units: float) -> str:

@@ -82,7 +82,15 @@ def test_what_is_assumed_agrees_with_the_template() -> None:
 def test_alternatives_that_never_cost_more_are_told_as_such() -> None:
     prices, measured = load_inputs(DOCS)
     prices["alternatives"] = [{"name": "free", "parts": [{"count": 1, "hourly": 0.0}]}]
-    assert cost_tables(prices, measured).splitlines()[-1] == "| free | 0.00 | 0.00 | 0.00 | 0.00 | never dearer |"
+    assert "| free | 0.00 | 0.00 | 0.00 | 0.00 | never dearer |" in cost_tables(prices, measured).splitlines()
+
+
+def test_every_price_says_where_it_stands() -> None:
+    prices, _ = load_inputs(DOCS)
+    named = [name for each in prices["sources"] for name in each["prices"]]
+    assert sorted(named) == sorted([*prices["aws"], *(each["name"] for each in prices["alternatives"])])
+    assert all(bool(each["checked"]) == bool(each["dated"]) for each in prices["sources"])
+    assert all(each["page"].startswith("https://") for each in prices["sources"])
 
 
 @pytest.mark.parametrize(
