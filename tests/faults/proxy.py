@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 
 __all__ = ["Fault", "Kind", "Proxy", "Seen", "proxy_to"]
 
-Kind = Literal["answer", "cut", "cut after", "hang", "hang after", "late", "truncate"]
+Kind = Literal["answer", "cut", "cut after", "hang", "hang after", "late", "trickle", "truncate"]
 """What happens to a request that a fault matches.
 
 `answer`: it gets `status` and `body`, the server nothing. `cut`: the connection is reset before, `cut after`: once
 the server has done it. `hang`, `hang after`: likewise, but nothing comes and nothing closes. `late`: the answer's
-first byte comes `seconds` later. `truncate`: half of the answer's body comes, then the connection ends.
+first byte comes `seconds` later. `trickle`: its body comes byte by byte, `seconds` apart. `truncate`: half of the
+answer's body comes, then the connection ends.
 """
 
 
@@ -157,6 +158,9 @@ class _Relay:
                 if server is None:
                     server = await asyncio.open_connection(self._host, self._port)
                 answer, content = await _exchange(server, head, body)
+                if fault is not None and fault.kind == "trickle":
+                    await _trickle(writer, answer, content, fault.seconds)
+                    continue
                 if fault is not None:
                     content = await _after(fault, writer, content)
                 writer.write(answer + content)
@@ -195,6 +199,14 @@ async def _after(fault: Fault, writer: asyncio.StreamWriter, content: bytes) -> 
     if fault.kind == "late":
         await asyncio.sleep(fault.seconds)
     return content[: len(content) // 2] if fault.kind == "truncate" else content
+
+
+async def _trickle(writer: asyncio.StreamWriter, answer: bytes, content: bytes, seconds: float) -> None:
+    writer.write(answer)
+    for byte in content:
+        writer.write(bytes((byte,)))
+        await writer.drain()
+        await asyncio.sleep(seconds)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

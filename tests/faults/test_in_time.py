@@ -44,3 +44,16 @@ def test_a_silent_store_of_sessions_is_asked_once_and_what_was_shown_comes_once(
         while page := ids_of(scene.app.call(asking("unseen", session, limit=50), CALLER)):
             rest += page
         assert sorted([*shown, *rest]) == sorted(corpus.matching)
+
+
+def test_a_store_that_never_stops_answering_keeps_nobody_waiting(
+    deployments: dict[str, Deployment], well: dict[str, Scene], corpus: Corpus, work: Path
+) -> None:
+    deployment = deployments["search"]
+    with Scene(well["search"].stores, corpus.table, work, limits=SHORT).closing() as scene:
+        # No read times out, so nothing but the end of the call ends it.
+        endless = Fault("trickle", lambda seen: seen.target.endswith("manifest.json"), seconds=0.2)
+        with deployment.s3.failing(endless), pytest.raises(Unavailable) as caught:
+            TimedApp(scene.app, grace_seconds=0.1).call(asking("search", None), CALLER)
+        assert (caught.value.code, endless.hit) == ("too_slow", 1)
+        assert len(ids_of(scene.app.call(asking("search", None), CALLER))) == 5
