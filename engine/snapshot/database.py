@@ -9,7 +9,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ __all__ = ["Database", "DatabaseSettings", "connect", "failures_told"]
 
 _FAULTS_OF_OURS = (duckdb.ParserException, duckdb.SyntaxException, duckdb.CatalogException)
 """A statement that is wrong, whatever the files hold."""
+
+_INTERRUPT_SECONDS = 0.05
 
 _DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
@@ -124,7 +126,8 @@ class Database:
     def _cursor(self, tables: dict[str, Tables], *, limited: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
         check_deadline()
         cursor = self._connection.cursor()
-        timer = threading.Timer(min(self._seconds, seconds_left()), cursor.interrupt)
+        ended = threading.Event()
+        timer = threading.Timer(min(self._seconds, seconds_left()), _interrupt, (cursor, ended))
         timer.daemon = True
         try:
             for name, columns in tables.items():
@@ -141,8 +144,17 @@ class Database:
                 next_step="narrow it by a filter or a rarer word",
             ) from error
         finally:
+            ended.set()
             timer.cancel()
             cursor.close()
+
+
+def _interrupt(cursor: duckdb.DuckDBPyConnection, ended: threading.Event) -> None:
+    """Again and again: an interrupt that comes before its statement has begun to run is lost."""
+    while not ended.is_set():
+        with suppress(duckdb.Error):
+            cursor.interrupt()
+        ended.wait(_INTERRUPT_SECONDS)
 
 
 @contextmanager

@@ -75,6 +75,14 @@ def test_a_statement_that_runs_when_its_call_ends_is_interrupted(tmp_path: Path)
     database.close()
 
 
+def test_an_interrupt_that_came_before_its_statement_had_begun_was_lost(tmp_path: Path) -> None:
+    database = Database(connect(DatabaseSettings("64MB", 1, tmp_path), []), 1e-9)
+    for _ in range(20):
+        with pytest.raises(Unavailable):
+            database.rows(ENDLESS)
+    database.close()
+
+
 def test_a_statement_that_is_too_slow_in_a_call_that_has_time_says_so_itself(tmp_path: Path) -> None:
     database = Database(connect(DatabaseSettings("64MB", 1, tmp_path), []), 0.01)
     with ending_in(5, Seconds()), pytest.raises(Unavailable) as caught:
