@@ -45,7 +45,10 @@ $(RUNTIME)/.ready: Makefile
 	@touch $@
 
 # The folder .aws-sam/build, which sam deploy and sam local take. ARCHITECTURE=x86_64 or arm64.
+# EXTRAS=x402 adds what callers without an account are sold with.
 ARCHITECTURE ?= arm64
+EXTRAS ?=
+export EXTRAS
 build: aws-tools
 	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +23,9 @@ from handler.bodies import BodyLimits, BodyRefused, read_body, replayed
 from handler.mcp_server import LOCAL_CALLER, CallerOf, build_server
 from handler.metering.prices import FREE, Prices
 from handler.wire import compact, mend_surrogates, recode
+
+if TYPE_CHECKING:
+    from handler.payment.desk import Desk
 
 __all__ = ["HEALTH_PATH", "HttpOptions", "Places", "at_host", "build_http", "refuse", "serve_http"]
 
@@ -38,7 +42,7 @@ class HttpOptions:
     `name:*`), a single `*` accepts all, for hosts behind a gateway that checks. `allowed_origins` likewise,
     with scheme. With `cors` pages of `allowed_origins`
     may read answers in a browser. `threads` how many calls are answered at
-    once. `prices` are what callers are told that calls cost.
+    once. `prices` are what callers are told that calls cost; at the `desk` those without an account pay it.
     """
 
     path: str = "/mcp"
@@ -48,6 +52,7 @@ class HttpOptions:
     cors: bool = False
     threads: int = 8
     prices: Prices = FREE
+    desk: "Desk | None" = None
 
 
 def at_host(options: HttpOptions, host: str) -> HttpOptions:
@@ -63,7 +68,7 @@ def build_http(
 ) -> ASGIApp:
     """The ASGI app over `app`: POST on the path, and `/health`. Its lifespan must be entered once."""
     options = options or HttpOptions()
-    server = build_server(app, caller_of=caller_of, threads=options.threads, prices=options.prices)
+    server = build_server(app, caller_of=caller_of, threads=options.threads, prices=options.prices, desk=options.desk)
     inner = server.streamable_http_app(
         streamable_http_path=options.path,
         stateless_http=True,

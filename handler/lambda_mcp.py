@@ -31,7 +31,14 @@ from handler.local_app import Patience
 from handler.metering.prices import shown_prices
 from handler.metering.usage_route import with_usage
 from handler.signals import Signals
-from handler.wiring import build_counted_app, build_export_links, build_gate, build_usage_reports, system_clock
+from handler.wiring import (
+    build_counted_app,
+    build_desk,
+    build_export_links,
+    build_gate,
+    build_usage_reports,
+    system_clock,
+)
 
 __all__ = ["Container", "behind_doors", "handler"]
 
@@ -146,6 +153,7 @@ def _make(address: str) -> ASGIApp:
         cors=settings.server.cors,
         threads=settings.server.threads,
         prices=shown_prices(settings),
+        desk=build_desk(settings, system_clock),
     )
     # A container stands still between two requests: nothing is finished there.
     app = build_counted_app(settings, system_clock, _signals().called, patience=Patience(lasting=False))

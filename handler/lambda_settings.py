@@ -16,7 +16,7 @@ __all__ = ["at_start", "lambda_settings"]
 _DUCKDB_SHARE = 0.45
 """Of a function's memory; the rest is Python, the index's arrays, and what DuckDB keeps beside its limit."""
 
-_CHATTER = ("botocore", "mangum", "mcp")
+_CHATTER = ("botocore", "httpx2", "mangum", "mcp", "x402")
 """Libraries that log a line for each request; Mangum's names the path, and an export's path is its secret."""
 
 _TEMP_FOLDER = "/tmp/hayfork"  # noqa: S108 - a container's own; the rest of its file system is read-only

@@ -6,10 +6,10 @@ mends arguments.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from anyio import CapacityLimiter, to_thread
@@ -24,15 +24,19 @@ from pydantic import ValidationError
 from engine.answer import Answer
 from engine.errors import BadInput, EngineError, Refused, quoted
 from engine.pack import framed_bytes
+from engine.requests import Request
 from engine.sight import Caller
 from handler.app import App
 from handler.arguments import check_text, parse_arguments
 from handler.faults import tell
 from handler.metering.prices import FREE, Prices
-from handler.texts import QUERY_LANGUAGE, question_prompt
+from handler.texts import QUERY_LANGUAGE, VISITOR_INSTRUCTIONS, question_prompt
 from handler.tools.schema import definitions
 from handler.tools.table import TOOLS
 from handler.wire import whole_characters
+
+if TYPE_CHECKING:
+    from handler.payment.desk import Desk
 
 __all__ = ["LOCAL_CALLER", "CallerOf", "Context", "build_server"]
 
@@ -73,22 +77,32 @@ _T = TypeVar("_T")
 
 
 def build_server(
-    app: App, *, caller_of: CallerOf = lambda _: LOCAL_CALLER, threads: int = 8, prices: Prices = FREE
+    app: App,
+    *,
+    caller_of: CallerOf = lambda _: LOCAL_CALLER,
+    threads: int = 8,
+    prices: Prices = FREE,
+    desk: "Desk | None" = None,
 ) -> Server[CapacityLimiter]:
-    """The server over `app`, which it calls in at most `threads` threads at once. `prices` are told, not charged."""
-    return _Handlers(app, caller_of, threads, prices).server()
+    """The server over `app`, which it calls in at most `threads` threads at once. `prices` are told, not charged; at
+    the `desk`, if there is one, callers without an account pay for each call.
+    """
+    return _Handlers(app, caller_of, threads, prices, desk).server()
 
 
 class _Handlers:
-    def __init__(self, app: App, caller_of: CallerOf, threads: int, prices: Prices) -> None:
+    def __init__(self, app: App, caller_of: CallerOf, threads: int, prices: Prices, desk: "Desk | None" = None) -> None:
         self._app = app
         self._caller_of = caller_of
         self._threads = threads
         self._prices = prices
+        self._desk = desk
         limits = app.limits
+        # What is to be paid is an object that no schema of an answer fits, and clients hold errors to it as well.
+        declared = limits.page.structured and desk is None
         self._tools = [
             types.Tool.model_validate(definition if prices.is_free else _priced(definition, prices))
-            for definition in definitions(query_chars=limits.query.chars, structured=limits.page.structured)
+            for definition in definitions(query_chars=limits.query.chars, structured=declared)
         ]
         self._schemas = {tool.name: tool.input_schema for tool in self._tools}
 
@@ -140,6 +154,8 @@ class _Handlers:
         """`None` when they cannot be had: a client must connect even then, to be told why by a tool."""
         try:
             caller = self._caller_of(ctx)
+            if self._is_visitor(caller):
+                return f"{VISITOR_INSTRUCTIONS}\n{self._prices.line()}"
             told = whole_characters(await self._in_thread(ctx, lambda: self._app.instructions(caller)))
             return told if self._prices.is_free else f"{told}\n{self._prices.line()}"
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not keep a client from connecting
@@ -165,10 +181,25 @@ class _Handlers:
         try:
             _refuse_locked(params.name, caller)
             request = parse_arguments(params.name, params.arguments or {}, self._app.limits)
+            if self._desk is not None and self._desk.serves(caller):
+                return await self._paid(self._desk, ctx, params, request, caller)
             answer = await self._in_thread(ctx, lambda: self._app.call(request, caller))
             return self._result(answer)
         except Exception as error:  # noqa: BLE001 - the one catch-all of tools, whose errors are results
             return types.CallToolResult(content=[types.TextContent(text=whole_characters(tell(error)))], is_error=True)
+
+    async def _paid(
+        self, desk: "Desk", ctx: Context, params: types.CallToolRequestParams, request: Request, visitor: Caller
+    ) -> types.CallToolResult:
+        from handler.payment.desk import PaidCall  # noqa: PLC0415 - who sells nothing does not carry it
+
+        def run(function: Callable[[], Any]) -> Awaitable[Any]:
+            return self._in_thread(ctx, function)
+
+        return await desk.answer(PaidCall(params, request, visitor, self._app, run, self._result))
+
+    def _is_visitor(self, caller: Caller) -> bool:
+        return self._desk is not None and self._desk.serves(caller)
 
     def _result(self, answer: Answer) -> types.CallToolResult:
         text = whole_characters(answer.text)
@@ -216,6 +247,11 @@ class _Handlers:
             text, mime_type = QUERY_LANGUAGE, "text/markdown"
         elif params.uri == CORPUS_URI:
             caller = self._caller_of(ctx)
+            if self._is_visitor(caller):
+                raise MCPError(
+                    code=INVALID_PARAMS,
+                    message="payment_required: facts of the corpus are paid for; call count_messages without arguments",
+                )
             corpus = await self._in_thread(ctx, lambda: self._app.corpus(caller))
             text, mime_type = (
                 json.dumps(corpus, ensure_ascii=False, separators=(",", ":")),

@@ -35,6 +35,7 @@ from handler.settings_table import (
     ServerSettings,
     SignalSettings,
     SourceSettings,
+    X402Settings,
     setting_rows,
 )
 
@@ -69,6 +70,7 @@ class Settings(BaseSettings):
     metering: MeteringSettings = MeteringSettings()
     prices: PriceSettings = PriceSettings()
     quotas: tuple[QuotaSettings, ...] = ()
+    x402: X402Settings = X402Settings()
     signals: SignalSettings = SignalSettings()
     retention: RetentionSettings = RetentionSettings()
     duckdb: DuckDBSettings = DuckDBSettings()
@@ -210,7 +212,8 @@ def _nearest(name: str, names: list[str]) -> str:
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = [row.variable for row in setting_rows() if row.variable]
-    known += ["HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES", "HAYFORK_CONFIG", DOCTOR_KEY]
+    known += [f"{PREFIX}{name}" for name in ("SOURCES", "POLICIES", "QUOTAS", "PRICES", "X402", "CONFIG")]
+    known.append(DOCTOR_KEY)
     for name in environ:
         if name.startswith(PREFIX) and name not in known:
             raise BadInput("unknown_setting", f"no setting is called {quoted(name)}", next_step=_nearest(name, known))

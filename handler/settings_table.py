@@ -19,6 +19,7 @@ from handler.settings_base import Names
 from handler.settings_base import Section as _Section
 from handler.settings_base import setting as _setting
 from handler.settings_money import MeteringSettings, PriceSettings, QuotaSettings
+from handler.settings_payment import X402Settings
 
 __all__ = [
     "PREFIX",
@@ -37,6 +38,7 @@ __all__ = [
     "SettingRow",
     "SignalSettings",
     "SourceSettings",
+    "X402Settings",
     "setting_rows",
 ]
 
@@ -216,7 +218,8 @@ class PolicySettings(_Section):
     callers: Names = _setting(
         ("*",),
         "Whom it is for: `key:NAME`, `key-id:ID`, `iam:ACCOUNT:role/NAME`, `iam:ACCOUNT:user/NAME`, "
-        "`oauth:ISSUER#SUBJECT`, `oauth-client:ISSUER#CLIENT`, `invoke:NAME`; `*` and `?` stand for any text.",
+        "`oauth:ISSUER#SUBJECT`, `oauth-client:ISSUER#CLIENT`, `invoke:NAME`; `*` and `?` stand for any text. "
+        "Callers who pay for each call are `x402:ADDRESS`, and only of a policy that says `x402:`.",
     )
     scopes: Names = _setting((), "Scopes their token must have as well.")
     tools: Names = _setting((), "The tools they have. Default: all.")
@@ -279,6 +282,7 @@ class AwsSettings(_Section):
     seen_table: str = _setting("", "DynamoDB table of what sessions were shown. Default: none is kept.")
     lock_table: str = _setting("", "DynamoDB table of the lock that lets one refresh run at a time.")
     keys_table: str = _setting("", "DynamoDB table of API keys; needed for `auth.modes` with api_key.")
+    payments_table: str = _setting("", "DynamoDB table of payments; needed with `x402.enabled`.")
     usage_table: str = _setting("", "DynamoDB table of usage and credit; needed where calls are metered.")
     invoke_function: str = _setting(
         "", "Lambda function or alias that finishes long exports.", "A call over HTTP has 30 s, it has 900."
@@ -368,6 +372,7 @@ def setting_rows() -> Iterator[SettingRow]:
     yield from _rows_of("metering", MeteringSettings)
     yield from _rows_of("prices", PriceSettings)
     yield from _rows_of("quotas", QuotaSettings, variables=False)
+    yield from _rows_of("x402", X402Settings)
     yield from _rows_of("signals", SignalSettings)
     yield from _rows_of("retention", RetentionSettings)
     yield from _rows_of("duckdb", DuckDBSettings)

@@ -13,14 +13,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import BadInput, quoted
 from engine.limits import Limits
+from engine.payments import PaymentStore
 from engine.ports import ExportStore, KeyStore, SeenStore, SnapshotStore, Source
 from engine.reader import SnapshotReader
 from engine.refresh import Retention
+from engine.sight import Caller
 from engine.snapshot.database import DatabaseSettings
 from engine.snapshot.statements import Statements
 from engine.sources.roles import RoleRules
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from handler.auth.gate import Gate, OAuthServer
     from handler.metering.metered import Rules
     from handler.metering.usage_route import ReportOf
+    from handler.payment.desk import Desk
     from infra.aws import AwsSettings
     from infra.dynamodb_lock import DynamoDbLock
     from infra.s3 import BucketSettings
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "build_app",
     "build_counted_app",
+    "build_desk",
     "build_export_links",
     "build_exports",
     "build_gate",
@@ -284,7 +289,7 @@ def build_gate(settings: Settings, clock: Clock, address: str) -> "Gate | None":
         BadInput: `bad_setting`.
     """
     auth = settings.auth
-    if "none" in auth.modes:
+    if "none" in auth.modes and not settings.x402.enabled:
         return None
     from handler.auth.api_key import ApiKeys  # noqa: PLC0415 - only who takes proof needs it
     from handler.auth.gate import Gate  # noqa: PLC0415 - likewise
@@ -296,7 +301,63 @@ def build_gate(settings: Settings, clock: Clock, address: str) -> "Gate | None":
         oauth=_oauth(settings, clock, auth.oauth_audience or f"{address}/mcp") if "oauth" in auth.modes else None,
         iam="iam" in auth.modes,
         body=body_limits(settings.server),
+        visitor=_visitor(settings),
     )
+
+
+def _visitor(settings: Settings) -> Caller | None:
+    """Who may pay instead of proving who they are.
+
+    Raises:
+        BadInput: `bad_setting` where nothing says what they may see.
+    """
+    if not settings.x402.enabled:
+        return None
+    if "none" not in settings.auth.modes and not settings.x402.beside_auth:
+        raise BadInput(
+            "bad_setting",
+            "x402.enabled is true, and auth.modes turns away who would pay",
+            next_step="set x402.beside_auth, or auth.modes to none",
+        )
+    visitor = build_policies(settings).visitor()
+    if visitor is None:
+        raise BadInput(
+            "bad_setting",
+            "x402.enabled is true, and no policy says what callers who pay may see",
+            next_step='add [[policies]] with callers = ["x402:*"]',
+        )
+    return visitor
+
+
+def build_desk(settings: Settings, clock: Clock) -> "Desk | None":
+    """Where callers without an account pay, `None` unless it is on. Opens and connects nothing yet.
+
+    Raises:
+        BadInput: `bad_setting`.
+    """
+    if not settings.x402.enabled:
+        return None
+    if find_spec("x402") is None or find_spec("httpx2") is None:
+        raise BadInput(
+            "bad_setting",
+            "x402.enabled is true, and its packages are missing",
+            next_step="install hayfork[x402]; for Lambda, make deploy EXTRAS=x402",
+        )
+    from handler.payment.build import desk_of  # noqa: PLC0415 - who sells nothing does not carry its packages
+
+    return desk_of(settings, build_policies(settings), _payments(settings, clock), clock)
+
+
+def _payments(settings: Settings, clock: Clock) -> PaymentStore:
+    if not settings.corpus.root.startswith("s3://"):
+        from infra.sqlite_payments import SqlitePayments  # noqa: PLC0415 - the other half of the choice
+
+        return SqlitePayments(Path(settings.corpus.root) / "payments.sqlite", clock=clock)
+    from infra.dynamodb_payments import DynamoPayments  # noqa: PLC0415 - a laptop does not need boto3
+
+    if not settings.aws.payments_table:
+        raise BadInput("bad_setting", "aws.payments_table is empty", next_step="name the DynamoDB table of payments")
+    return DynamoPayments(settings.aws.payments_table, _aws(settings, settings.aws.dynamodb_endpoint), clock=clock)
 
 
 def _oauth(settings: Settings, clock: Clock, resource: str) -> "OAuthServer":

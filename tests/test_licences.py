@@ -48,7 +48,7 @@ NOT_ON_EVERY_MACHINE = {
 def shipped() -> dict[str, Distribution]:
     """Every package of the run-time closure, the terminal's included, by name."""
     found: dict[str, Distribution] = {}
-    waiting = [Requirement("hayfork[cli]")]
+    waiting = [Requirement("hayfork[cli,x402]")]
     seen: set[str] = set()
     while waiting:
         wanted = waiting.pop()

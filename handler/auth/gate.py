@@ -4,6 +4,8 @@ Decides what proof a request carries, and what is said when it does not do. With
 nothing, and the protected resource metadata (RFC 9728) are answered; links of exports are routed before the gate. Every
 credential that does not count gets one answer, whatever is wrong with it. Must never know a message.
 
+Where callers may pay instead, a request without any credential is a visitor's, and what it calls is paid for.
+
     401  missing, unknown, malformed, expired, revoked, foreign, several at once: all alike
     403  known, and lacking a scope (the challenge names the scopes to ask for), or given nothing by any policy
     503  the store of keys or the authorization server cannot be reached; says so of every credential alike
@@ -46,6 +48,9 @@ _CALLER = "hayfork.caller"
 
 _BEARER = "bearer "
 
+_SOLD = "/mcp"
+"""Where a visitor may go: what else there is belongs to somebody."""
+
 
 @dataclass(frozen=True, slots=True)
 class OAuthServer:
@@ -68,13 +73,17 @@ class OAuthServer:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The kinds of proof a deployment takes; those that are `None` it does not."""
+    """The kinds of proof a deployment takes; those that are `None` it does not.
+
+    `visitor` is who has no proof, and may pay.
+    """
 
     policies: Policies
     keys: ApiKeys | None = None
     oauth: OAuthServer | None = None
     iam: bool = False
     body: BodyLimits = field(default_factory=BodyLimits)
+    visitor: Caller | None = None
 
 
 def caller_of(ctx: Context) -> Caller:
@@ -120,8 +129,7 @@ def with_gate(inner: ASGIApp, gate: Gate) -> ASGIApp:
             await metadata.handle(scope, receive, send)
             return
         try:
-            identity, user = await _proven(gate, scope)
-            caller = _caller(gate.policies, identity)
+            caller, user = await _caller(gate, scope)
             if caller.locked and gate.oauth is not None:
                 receive = await _unlocked(gate, gate.oauth, caller, scope, receive)
         except _Refused as refused:
@@ -144,22 +152,28 @@ def with_gate(inner: ASGIApp, gate: Gate) -> ASGIApp:
     return guarded
 
 
-def _caller(policies: Policies, identity: Identity) -> Caller:
-    caller = policies.caller(identity)
+async def _caller(gate: Gate, scope: Scope) -> tuple[Caller, AuthenticatedUser | None]:
+    """Who asks, with what exists for them; raises as `_proven`."""
+    headers = Headers(scope=scope)
+    signed = iam_identity(scope.get("aws.event") or {}) if gate.iam else None
+    credentials = _credentials(headers)
+    if gate.visitor is not None and scope["path"] == _SOLD and not credentials and signed is None:
+        return gate.visitor, None
+    identity, user = await _proven(gate, scope, credentials, signed)
+    caller = gate.policies.caller(identity)
     if caller is None:
         raise _Refused(HTTPStatus.FORBIDDEN, "access_denied", "No policy is for this caller")
-    return caller
+    return caller, user
 
 
-async def _proven(gate: Gate, scope: Scope) -> tuple[Identity, AuthenticatedUser | None]:
+async def _proven(
+    gate: Gate, scope: Scope, credentials: list[str], signed: Identity | None
+) -> tuple[Identity, AuthenticatedUser | None]:
     """Who asks, and the SDK's user where a token says so.
 
     Raises:
         _Refused, Unavailable.
     """
-    headers = Headers(scope=scope)
-    credentials = _credentials(headers)
-    signed = iam_identity(scope.get("aws.event") or {}) if gate.iam else None
     if len(credentials) + (signed is not None) != 1:
         # Two proofs may be of two callers: which of them asks is not for us to choose.
         raise _unproven()
@@ -250,7 +264,7 @@ class _Challenge:
     """The answer of whoever is refused, with `WWW-Authenticate` as RFC 6750 and RFC 9728 write it."""
 
     def __init__(self, gate: Gate) -> None:
-        self._bearer = gate.oauth is not None or gate.keys is not None
+        self._bearer = gate.oauth is not None or gate.keys is not None or not gate.iam
         self._metadata = (
             str(build_resource_metadata_url(AnyHttpUrl(gate.oauth.resource))) if gate.oauth is not None else ""
         )

@@ -1,7 +1,8 @@
 """From an identity to a caller: which tools and messages exist for them.
 
-Decides that the first policy that fits counts, and that where there are policies, whom none fits may not ask. Must
-never know how an identity was proven.
+Decides that the first policy that fits counts, and that where there are policies, whom none fits may not ask. Callers
+who pay are the public: only a policy that speaks of them by name is for them. Must never know how an identity was
+proven.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,22 @@ from handler.auth.identity import Identity
 from handler.settings_table import PolicySettings
 from handler.tools.table import TOOLS
 
-__all__ = ["Policies"]
+__all__ = ["VISITOR", "Policies", "is_payer", "payer_name"]
+
+_PAYERS = "x402:"
+
+VISITOR = "x402:visitor"
+"""The id of whoever has not paid yet. Nothing belongs to them."""
+
+
+def payer_name(address: str) -> str:
+    """What a policy calls a payer, by the address in lower case; the id of the caller as well."""
+    return f"{_PAYERS}{address}"
+
+
+def is_payer(caller_id: str) -> bool:
+    """Whether a caller pays for each call, or is about to: nothing of theirs is billed."""
+    return caller_id.startswith(_PAYERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +42,15 @@ class _Policy:
     scopes: frozenset[str]
     tools: frozenset[str] | None
     sight: Sight
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it speaks of callers who pay; a pattern that merely takes everybody does not."""
+        return not self.scopes and any(pattern.startswith(_PAYERS) for pattern in self.callers)
+
+    def takes(self, payer: str) -> bool:
+        """Whether it speaks of this payer."""
+        return self.is_public and any(p.startswith(_PAYERS) and fnmatchcase(payer, p) for p in self.callers)
 
     def fits(self, identity: Identity) -> bool:
         named = any(fnmatchcase(name, pattern) for name in identity.names for pattern in self.callers)
@@ -56,6 +81,23 @@ class Policies:
             return Caller(identity.caller_id, locked=locked)
         policy = next((each for each in self._policies if each.fits(identity)), None)
         return None if policy is None else Caller(identity.caller_id, policy.sight, policy.tools, locked)
+
+    def public(self, identity: Identity) -> Caller | None:
+        """A payer, with what exists for them; `None` when no policy speaks of them."""
+        policy = next((each for each in self._policies if each.takes(identity.caller_id)), None)
+        return None if policy is None else Caller(identity.caller_id, policy.sight, policy.tools)
+
+    def visitor(self) -> Caller | None:
+        """Whoever has not paid yet, with the tools that some payer has and the sight of the first such policy.
+
+        `None` when no policy speaks of callers who pay.
+        """
+        public = [each for each in self._policies if each.is_public]
+        if not public:
+            return None
+        given = [each.tools for each in public]
+        tools = None if None in given else frozenset(tool for each in given for tool in each or ())
+        return Caller(VISITOR, public[0].sight, tools)
 
 
 def _policy(settings: PolicySettings, zone: tzinfo) -> _Policy:

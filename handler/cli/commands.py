@@ -126,7 +126,7 @@ def _serve(
     from handler.bodies import body_limits  # noqa: PLC0415 - see above
     from handler.http import HttpOptions, at_host, serve_http  # noqa: PLC0415 - see above
     from handler.metering.usage_route import with_usage  # noqa: PLC0415 - see above
-    from handler.wiring import build_usage_reports  # noqa: PLC0415 - see above
+    from handler.wiring import build_desk, build_usage_reports  # noqa: PLC0415 - see above
 
     options = HttpOptions(
         allowed_hosts=settings.server.allowed_hosts,
@@ -135,6 +135,7 @@ def _serve(
         cors=settings.server.cors,
         threads=settings.server.threads,
         prices=prices,
+        desk=build_desk(settings, now),
     )
     address = host if host is not None else settings.server.host
     listen = port if port is not None else settings.server.port

@@ -28,8 +28,9 @@ from engine.sight import Caller
 from engine.tally import Tally, add, current
 from engine.usage import ANSWERED, PROGRESS, REPEATED, Hold, Month, Usage, UsageStore, month_of, record_id
 from handler.app import App
+from handler.auth.policies import is_payer
 from handler.counted import tool_of
-from handler.metering.prices import EXPORT, Prices, dollars
+from handler.metering.prices import EXPORT, FREE, Prices, dollars
 from handler.metering.quotas import UNLIMITED, Quota, Quotas
 
 __all__ = ["MeteredApp", "Rules", "admit_rows"]
@@ -47,7 +48,8 @@ class Rules:
 
     Seconds: a record is kept for `keep_seconds`, a charged batch is known for `session_seconds`, what a killed call
     has reserved is free again after `hold_seconds`, of an export after `export_seconds`. Callers in `exempt` are the
-    operator's own: recorded, and neither charged nor limited.
+    operator's own: recorded, and neither charged nor limited. Callers who pay for each call are limited, and charged
+    elsewhere.
     """
 
     prices: Prices
@@ -66,6 +68,7 @@ class _Call:
 
     usage: Usage
     quota: Quota
+    prices: Prices
     price: int = 0
     hold: Hold | None = None
     month: Month | None = None
@@ -165,10 +168,11 @@ class MeteredApp:
         began_at, tool = self._clock(), tool_of(request)
         exempt = caller.caller_id in self._rules.exempt
         quota = UNLIMITED if exempt else self._rules.quotas.of(caller.caller_id)
+        prices = FREE if exempt or is_payer(caller.caller_id) else self._rules.prices
         usage = Usage(record_id(began_at, secrets.token_hex(8)), caller.caller_id, tool, began_at, ANSWERED)
         asks_progress = isinstance(request, ExportRequest) and request.export is not None
-        call = _Call(usage, quota, 0 if exempt or asks_progress else self._rules.prices.price_of(tool))
-        if isinstance(request, ExportRequest) and not asks_progress and not exempt:
+        call = _Call(usage, quota, prices, 0 if asks_progress else prices.price_of(tool))
+        if isinstance(request, ExportRequest) and not asks_progress and prices is not FREE:
             call.admit = lambda rows: self._admit_rows(call, rows)
         return call
 
@@ -197,7 +201,7 @@ class MeteredApp:
 
     def _admit_rows(self, call: _Call, rows: int) -> None:
         """The price of an export is known: it is what is held and charged from here on."""
-        usage, price = call.usage, self._rules.prices.export_price(rows)
+        usage, price = call.usage, call.prices.export_price(rows)
         if call.month is not None:
             call.quota.check_month(call.month, price, usage.began_at)
         if call.quota.prepaid and price and not call.lost:
@@ -250,7 +254,7 @@ class MeteredApp:
             if call.repeats and told.get("repeated"):
                 self._settle(call, REPEATED)
                 return
-            price = call.price if not call.repeats else self._rules.prices.price_of(usage.tool)
+            price = call.price if not call.repeats else call.prices.price_of(usage.tool)
             prepaid = call.quota.prepaid and price > 0
             settled = self._settle(call, ANSWERED, charge=price, prepaid=prepaid, mark=_mark_made(request, told))
             if settled == "charged_before":

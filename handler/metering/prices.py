@@ -70,8 +70,8 @@ def prices_of(settings: PriceSettings) -> Prices:
 
 
 def shown_prices(settings: Settings) -> Prices:
-    """The prices that callers are told: `FREE` where calls are not metered."""
-    return prices_of(settings.prices) if settings.metered else FREE
+    """The prices that callers are told: `FREE` where calls are neither metered nor sold."""
+    return prices_of(settings.prices) if settings.metered or settings.x402.enabled else FREE
 
 
 def dollars(micros: int) -> str:

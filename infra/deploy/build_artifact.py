@@ -40,6 +40,9 @@ OURS = ("engine", "infra", "handler")
 _NOT_DEPLOYED = ("__pycache__", "deploy", ".*", "cli", "bench", "demo.py", "measure.py", "synth")
 """Of ours: what a person at a terminal uses, with packages that a function does not carry."""
 
+EXTRAS = {"x402": "payment"}
+"""What may be added, with the folder of ours that stays behind without it."""
+
 SERVICES = frozenset({"s3", "dynamodb", "lambda", "sts"})
 """The services called, and STS for credentials by a role. botocore describes 400 more."""
 
@@ -76,6 +79,10 @@ _UNUSED = (
     "pycparser",
     "pydantic/v1",
     "uvicorn",  # a function is called, it listens to nothing
+    "x402/extensions",  # of it only the server's half and its client of a facilitator are used
+    "x402/http/paywall",
+    "x402/mcp",
+    "x402/mechanisms",
 )
 _UNUSED_MODULES = ("numpy/_core/_simd.*.so", "numpy/_core/*_tests.*.so")
 _UNUSED_SUFFIXES = frozenset({".pyi", ".pxd", ".pyx", ".h", ".c", ".a", ".lib"})
@@ -104,8 +111,10 @@ def _version(python: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def build(architecture: str, into: Path, cache: Path = ROOT / "build" / "artifact") -> int:
-    """Fill `into` with the artifact and return its size in bytes.
+def build(
+    architecture: str, into: Path, cache: Path = ROOT / "build" / "artifact", extras: tuple[str, ...] = ()
+) -> int:
+    """Fill `into` with the artifact and return its size in bytes. `extras` are optional dependencies to add.
 
     Raises:
         SystemExit: a wheel is missing, a library is of another machine, or the whole is too large.
@@ -116,12 +125,13 @@ def build(architecture: str, into: Path, cache: Path = ROOT / "build" / "artifac
             f"no python{PYTHON_VERSION} found: the modules are not compiled, and every cold start takes "
             f"seconds longer; install it, or put it on PATH\n"
         )
-    dependencies = _dependencies(architecture, cache, python)
+    dependencies = _dependencies(architecture, cache, python, extras)
+    left_out = [*_NOT_DEPLOYED, *(folder for extra, folder in EXTRAS.items() if extra not in extras)]
     into.mkdir(parents=True, exist_ok=True)
     _link_tree(dependencies, into)
     for package in OURS:
         shutil.rmtree(into / package, ignore_errors=True)
-        shutil.copytree(ROOT / package, into / package, ignore=shutil.ignore_patterns(*_NOT_DEPLOYED))
+        shutil.copytree(ROOT / package, into / package, ignore=shutil.ignore_patterns(*left_out))
         _compile(python, into / package)
     _describe(into)
     _check_machine(into, ARCHITECTURES[architecture][1])
@@ -146,9 +156,12 @@ def _describe(into: Path) -> None:
     (described / "METADATA").write_text(text, "utf-8")
 
 
-def _dependencies(architecture: str, cache: Path, python: str | None) -> Path:
+def _dependencies(architecture: str, cache: Path, python: str | None, extras: tuple[str, ...]) -> Path:
     """The trimmed dependencies, made once for each lock file, recipe and kind of compilation."""
-    wanted: list[str] = _project()["dependencies"]
+    project = _project()
+    wanted: list[str] = [*project["dependencies"]]
+    for extra in extras:
+        wanted += project["optional-dependencies"][extra]
     lock = ROOT / "requirements.lock"
     recipe = "\n".join([*wanted, lock.read_text(), Path(__file__).read_text(), str(python is not None)])
     made = cache / f"{architecture}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
@@ -253,6 +266,7 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description="Make the folder that Lambda runs.")
     parser.add_argument("--architecture", choices=sorted(ARCHITECTURES))
     parser.add_argument("--into", type=Path)
+    parser.add_argument("--extras", default="", help=f"to add, separated by commas: {', '.join(EXTRAS)}")
     parser.add_argument("--find-python", action="store_true", help="say which Python compiles, and no more")
     given = parser.parse_args()
     if given.find_python:
@@ -260,7 +274,11 @@ def _main() -> None:
         return
     if given.architecture is None or given.into is None:
         parser.error("--architecture and --into are needed")
-    size = build(given.architecture, given.into)
+    extras = tuple(extra for extra in given.extras.split(",") if extra)
+    unknown = set(extras) - set(EXTRAS)
+    if unknown:
+        parser.error(f"there is no {', '.join(sorted(unknown))} to add; there is {', '.join(EXTRAS)}")
+    size = build(given.architecture, given.into, extras=extras)
     sys.stdout.write(f"{given.architecture}: {size / 1e6:.0f} MB in {given.into}\n")
 
 

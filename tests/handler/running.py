@@ -91,6 +91,7 @@ def exchange(
     }
     if version == MODERN:
         sent["_meta"] = {
+            **sent.get("_meta", {}),
             "io.modelcontextprotocol/protocolVersion": version,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},

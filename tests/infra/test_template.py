@@ -12,7 +12,7 @@ import pytest
 
 from handler.settings import Settings
 from handler.settings_table import setting_rows
-from infra import dynamodb, dynamodb_keys, dynamodb_lock, dynamodb_usage
+from infra import dynamodb, dynamodb_keys, dynamodb_lock, dynamodb_payments, dynamodb_usage
 from infra.deploy.build_artifact import ARCHITECTURES, PYTHON_VERSION, ROOT
 from tests.infra.template_reader import Template, load_template
 
@@ -32,7 +32,7 @@ def any_template(request: pytest.FixtureRequest) -> Template:
     return load_template(Endpoint=endpoint, Authorization=authorization)
 
 
-AS_JSON = {"HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES"}
+AS_JSON = {"HAYFORK_SOURCES", "HAYFORK_POLICIES", "HAYFORK_QUOTAS", "HAYFORK_PRICES", "HAYFORK_X402"}
 """Variables that hold whole sections."""
 
 LEFT_TO_DEFAULTS = {
@@ -45,6 +45,7 @@ LEFT_TO_DEFAULTS = {
     "follows from the function's memory": ("DUCKDB_MEMORY_LIMIT", "DUCKDB_TEMP_FOLDER", "DUCKDB_THREADS"),
     "on for everybody": ("CORPUS_REDACT",),
     "calls are free until they have a price": ("METERING_", "PRICES_", "AWS_USAGE_TABLE"),
+    "all of them together, as JSON": ("X402_",),
     "each with a reason in its own line": ("LIMITS_",),
     "versions of the bucket reach further back": ("RETENTION_GRACE_SECONDS", "RETENTION_KEEP_SNAPSHOTS"),
 }
@@ -61,7 +62,9 @@ def test_every_setting_is_set_by_the_template_or_left_to_its_default_for_a_reaso
     own = {function: set(template.environment(function)) for function in FUNCTIONS}
     shared = set.intersection(*own.values())
     assert {function: sorted(names - shared) for function, names in own.items()} == {
-        "McpFunction": ["HAYFORK_AWS_INVOKE_FUNCTION", "HAYFORK_AWS_PUBLIC_URL"],
+        "McpFunction": [
+            *("HAYFORK_AWS_INVOKE_FUNCTION", "HAYFORK_AWS_PAYMENTS_TABLE", "HAYFORK_AWS_PUBLIC_URL", "HAYFORK_X402"),
+        ],
         "InvokeFunction": ["HAYFORK_AWS_PUBLIC_URL"],
         "RefreshFunction": ["HAYFORK_AWS_LOCK_TABLE", "HAYFORK_SOURCES"],
     }
@@ -95,6 +98,16 @@ def test_further_fields_of_the_source_come_through_a_parameter(monkeypatch: pyte
     assert (source.workspace_url, source.location) == ("https://a.example", "s3://b/messages/")
 
 
+def test_what_is_sold_and_how_comes_through_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    template = load_template(Payment='{"enabled":true,"network":"eip155:8453"}', AuthModes="none")
+    environment = template.environment("McpFunction")
+    for name in ("HAYFORK_X402", "HAYFORK_AUTH_MODES", "HAYFORK_AWS_PAYMENTS_TABLE"):
+        monkeypatch.setenv(name, environment[name])
+    settings = Settings()
+    assert (settings.x402.enabled, settings.x402.network, settings.auth.modes) == (True, "eip155:8453", ("none",))
+    assert not {"HAYFORK_X402", "HAYFORK_AWS_PAYMENTS_TABLE"} & set(template.environment("RefreshFunction"))
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_handler_can_be_imported_and_called(template: Template, function: str) -> None:
     module, _, name = template.resources[function]["Properties"]["Handler"].rpartition(".")
@@ -125,11 +138,17 @@ def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> 
         {dynamodb_usage.PARTITION_KEY: "S", dynamodb_usage.SORT_KEY: "S"},
         {"AttributeName": dynamodb_usage.TTL_ATTRIBUTE, "Enabled": True},
     )
+    assert keys("PaymentsTable") == (
+        [(dynamodb_payments.PARTITION_KEY, "HASH")],
+        {dynamodb_payments.PARTITION_KEY: "S"},
+        {"AttributeName": dynamodb_payments.TTL_ATTRIBUTE, "Enabled": True},
+    )
+
     # What was revoked stays, for whoever looks after it.
     assert keys("KeysTable") == ([(dynamodb_keys.PARTITION_KEY, "HASH")], {dynamodb_keys.PARTITION_KEY: "S"}, None)
 
 
-@pytest.mark.parametrize("table", ["SeenTable", "LockTable", "KeysTable", "UsageTable"])
+@pytest.mark.parametrize("table", ["SeenTable", "LockTable", "KeysTable", "UsageTable", "PaymentsTable"])
 def test_tables_are_on_demand_encrypted_and_recoverable(template: Template, table: str) -> None:
     properties = template.resources[table]["Properties"]
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
@@ -220,6 +239,7 @@ def test_each_function_may_do_what_it_does_and_no_more(template: Template) -> No
     assert allowed(template, "McpRole") == {
         **answer,
         "<KeysTable.Arn>": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "<PaymentsTable.Arn>": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
         "<McpLog.Arn>": log,
         "<InvokeFunction.Arn>:live": {"lambda:InvokeFunction"},
     }
