@@ -51,7 +51,8 @@ def machine_of(library: Path) -> int:
 def test_the_artifact_holds_what_runs_and_no_more(artifact: Path) -> None:
     names = {path.name for path in artifact.iterdir()}
     assert {"engine", "infra", "handler", "duckdb", "mcp", "mangum", "numpy", "boto3"} <= names
-    assert not names & {"typer", "rich", "pyarrow", "pytest", "tests", "awscrt", "bin", "pandas"}
+    assert not names & {"typer", "rich", "pyarrow", "pytest", "tests", "awscrt", "bin", "pandas", "x402"}
+    assert not (artifact / "handler" / "payment").exists()
     assert {each.name for each in (artifact / "botocore" / "data").iterdir() if each.is_dir()} == set(SERVICES)
     assert not (artifact / "infra" / "deploy").exists()
     assert not list(artifact.rglob("tests"))
