@@ -199,6 +199,11 @@ def test_a_table_of_nothing_is_empty_but_for_its_times(desk: Desk, by: tuple[str
     assert [row[0] for row in rows] == (["2016-11", "2016-12", "2017-01"] if by == ("month",) else [])
 
 
+def test_a_corpus_without_messages_has_no_times(tmp_path: Path) -> None:
+    empty = desk_of(tmp_path, corpus_of(tmp_path, [], index=False))
+    assert (empty.count("x").object["found"]["messages"], "over_time" in empty.count("x").object) == (0, False)
+
+
 def test_a_period_without_messages_has_no_times(desk: Desk) -> None:
     told = desk.count(after="2030").object
     assert (told["found"]["messages"], "over_time" in told) == (0, False)

@@ -15,7 +15,7 @@ import pytest
 
 from engine.answer import Answer
 from engine.errors import BadInput, BrokenSnapshot, NotFound, Unavailable
-from engine.export import Job, begin, resume, state_of
+from engine.export import Job, begin, resume, sight_of, state_of
 from engine.export_rows import COLUMNS, FORMATS, encoded
 from engine.model import Message
 from engine.ports import Export
@@ -152,6 +152,9 @@ def test_no_match_makes_no_file(desk: Desk, store: LocalExports, tmp_path: Path)
     empty = desk_of(tmp_path, corpus_of(tmp_path, [], index=False))
     bare = begin(ExportRequest(Criteria(after="1970")), replace(empty.call, view=empty.view), store, SETTINGS)
     assert isinstance(bare, Answer)
+    blank = begin(ExportRequest(Criteria(" ")), replace(empty.call, view=empty.view), store, SETTINGS)
+    assert isinstance(blank, Answer)
+    assert ("hints" in bare.object, "hints" in blank.object) == (True, False)
     assert not (tmp_path / "exports").exists()
 
 
@@ -272,6 +275,16 @@ def test_other_callers_unknown_expired_and_revoked_exports_are_one_same_error(de
     store.revoke(export_id)
     with pytest.raises(NotFound):
         asked(desk, store, export_id)
+
+
+def test_a_revoked_export_is_not_written_to_its_end(desk: Desk, store: LocalExports, tmp_path: Path) -> None:
+    job = begun(desk, store, "docker")
+    assert sight_of(job.export) == desk.view.sight
+    store.revoke(job.export.export_id)
+    job.run()
+    assert (store.get(job.export.export_id), files(tmp_path)) == (None, [])
+    with pytest.raises(Unavailable):
+        sight_of(replace(job.export, request=""))
 
 
 def test_a_new_export_sweeps_what_has_expired(desk: Desk, store: LocalExports, tmp_path: Path) -> None:
