@@ -18,6 +18,7 @@ import numpy as np
 from engine.answer import Answer
 from engine.call import Call
 from engine.errors import BadInput, NotFound, Unavailable
+from engine.excerpts import check
 from engine.export_rows import COLUMNS, MIME_TYPES, encoded
 from engine.hints import hints_of
 from engine.hits import Hits, find
@@ -25,7 +26,6 @@ from engine.match import compile_tree
 from engine.model import Message
 from engine.ports import Export, ExportStore
 from engine.query.bind import bind
-from engine.reading import check
 from engine.render import bounded_notes, found_line, found_object, hint_lines, searched_line, searched_object
 from engine.requests import Criteria, ExportRequest
 from engine.sight import Sight

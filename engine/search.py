@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from engine.answer import Answer
 from engine.call import Call
 from engine.errors import Unavailable
+from engine.excerpts import Block, Ranking, Texts, blocks_of, rank, scored
 from engine.hints import close_notes, hints_of, inside_line
 from engine.hits import Hits, find
 from engine.match import compile_tree
 from engine.pack import Packer
 from engine.ports import Batch
 from engine.query.bind import bind
-from engine.reading import Block, Ranking, Texts, blocks_of, rank, scored
 from engine.record import UNRECORDED, claim_rows, record, reopen, session_for
 from engine.render import (
     Shown,

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from engine.answer import Answer
 from engine.call import Call
 from engine.errors import BadInput, NotFound, Refused, give_list, quoted, values_in
+from engine.excerpts import Texts
 from engine.match import compile_tree
 from engine.model import Message
 from engine.pack import Packer, Piece
-from engine.reading import Texts
 from engine.record import UNRECORDED, record, session_for
 from engine.render import Shown, bounded_notes, chosen_fields, clipped, counted, inline, message_line, message_object
 from engine.requests import ThreadRequest

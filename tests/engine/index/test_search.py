@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.excerpts import scored
 from engine.hits import find
 from engine.index.pieces import pattern_of
 from engine.limits import Limits
@@ -18,7 +19,6 @@ from engine.plan import distinct_terms, evaluate, matching_rows, occurrences
 from engine.query.bind import bind
 from engine.query.tree import Or, Term, Tree, canonical
 from engine.rank import INSIDE, PREFIX, TOPIC, WHOLE
-from engine.reading import scored
 from engine.requests import Criteria
 from engine.sight import EVERYTHING
 from engine.snapshot.open import Corpus

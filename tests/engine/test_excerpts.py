@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.excerpts import blocks_of
 from engine.model import ACTIVITY
-from engine.reading import blocks_of
 from engine.view import View
 from tests.engine.corpora import NOON, Desk, corpus_of, desk_of, random_messages, said, view_of
 
