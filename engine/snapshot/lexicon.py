@@ -15,7 +15,9 @@ Columns `row_0` and on are planes of bytes: `engine.snapshot.planes`.
 Decides that layout; the readers are in `engine.index`. Must never know what is asked. Rows count within the shard.
 """
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,30 +26,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, FileEntry, LexiconEntry, Shard, file_sha256
+from engine.snapshot.interned import Interned
+from engine.snapshot.letters import Letters
 from engine.snapshot.planes import BLOCK, PACKED, packed, packed_counts, packed_rows
-from engine.text import UNSPACED
+from engine.snapshot.tokens import Tokens, tokens_of
 
 __all__ = ["write_lexicon"]
 
-_SLICE_ROWS = 131_072
-_SLICE_BYTES = 48_000_000
-"""Tokenised at a time, whichever is less: about 10 million words in memory."""
+_SLICE_ROWS = 32_768
+_SLICE_BYTES = 6_000_000
+"""Split into words at a time, whichever is less: about a million words, whose arrays fit a processor's cache."""
 
-_WORD_CHAR = r"\p{L}\p{M}\p{N}_"
-_SEPARATORS = rf"[^{_WORD_CHAR}]*[^{_WORD_CHAR} ][^{_WORD_CHAR}]*| {{2,}}"
-"""A maximal run between words, unless it is a single space: made two spaces, it takes one position more."""
+_REGIONS = 4
+_FIELDS = ("body", "topic")
+
+_KEY_BITS = 64
+"""Term, row and position of an occurrence are sorted as one integer where they fit."""
 
 Ints = NDArray[np.uint32]
 Longs = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    """Every token of a shard, unordered: number of its term, row, position."""
-
-    term: Ints
-    row: Ints
-    position: Ints
+Regions = list[list[Tokens]]
+"""For each region its tokens, slice by slice in order of row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,159 +62,150 @@ class _Postings:
 def write_lexicon(
     connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard
 ) -> tuple[list[FileEntry], LexiconEntry]:
-    """Write the index of one shard of the table `numbered`; its entries for the manifest."""
-    connection.execute("CREATE TEMP TABLE lexicon (region UTINYINT, term VARCHAR, number UINTEGER)")
-    tokens = _tokens(connection, shard)
-    terms = _number(connection, tokens)
-    postings = _postings(tokens)
-    del tokens
+    """Write the index of one shard, whose rows are the table `shard`; its entries for the manifest."""
+    interned = Interned()
+    regions = _tokens(connection, shard, interned)
+    places, terms = _ordered(connection, regions, interned)
+    postings = _postings(regions, places, terms)
     heads, position = postings.starts, postings.position
     tf = np.diff(heads, append=len(position))
     df = np.bincount(postings.term[heads], minlength=terms)
-    total = np.bincount(postings.term, minlength=terms)
     steps = position.copy()
     steps[1:] -= position[:-1]
     steps[heads] = position[heads]
     columns = {"row": packed_rows(postings.row[heads]), "tf": packed_counts(tf.astype(np.uint32))}
     entries = [
-        _write_terms(connection, folder, shard, df, total),
+        _write_terms(connection, folder, shard, df),
         _copy(connection, folder, shard, POSTINGS, columns),
         _copy(connection, folder, shard, POSITIONS, {"position": packed(steps)}),
     ]
-    connection.execute("DROP TABLE lexicon")
     return entries, LexiconEntry(BLOCK, tuple(heads[::BLOCK].tolist()))
 
 
-def _tokens(connection: duckdb.DuckDBPyConnection, shard: Shard) -> _Tokens:
-    parts = [_tokens_of(connection, first, end, shard.first_row) for first, end in _slices(connection, shard)]
-    return _Tokens(*(np.concatenate([part[i] for part in parts] or [np.zeros(0, np.uint32)]) for i in range(3)))
+def _tokens(connection: duckdb.DuckDBPyConnection, shard: Shard, interned: Interned) -> Regions:
+    """Every token of a shard: texts are fetched here, and split on one thread for each processor."""
+    letters = Letters(connection)
+    (threads,) = connection.execute("SELECT current_setting('threads')::INTEGER").fetchall()[0]
+    regions: Regions = [[] for _ in range(_REGIONS)]
+    waiting: deque[tuple[int, Future[tuple[Tokens, Tokens]]]] = deque()
+
+    def take() -> None:
+        topic, future = waiting.popleft()
+        for region, tokens in zip((topic, 2 + topic), future.result(), strict=True):
+            regions[region].append(tokens)
+
+    with ThreadPoolExecutor(threads) as pool:
+        for topic, first, texts in _slices(connection, shard):
+            waiting.append((topic, pool.submit(tokens_of, texts, first, letters, interned)))
+            if len(waiting) > threads:
+                take()
+        while waiting:
+            take()
+    return regions
 
 
-def _slices(connection: duckdb.DuckDBPyConnection, shard: Shard) -> Iterator[tuple[int, int]]:
-    end = shard.first_row + shard.rows
-    (text_bytes,) = connection.execute(
-        "SELECT coalesce(sum(strlen(folded_topic) + strlen(folded_body)), 0)::BIGINT FROM numbered"
-        " WHERE row >= ? AND row < ?",
-        [shard.first_row, end],
-    ).fetchall()[0]
-    average = max(1, text_bytes // max(1, shard.rows))
-    rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES // average))
-    for first in range(shard.first_row, end, rows):
-        yield first, min(first + rows, end)
+def _slices(connection: duckdb.DuckDBPyConnection, shard: Shard) -> Iterator[tuple[int, int, list[str]]]:
+    """Field, first row and texts of some neighbouring rows, until all have been had."""
+    for topic, field in enumerate(_FIELDS):
+        (size,) = connection.execute(f"SELECT coalesce(sum(strlen({field})), 0)::BIGINT FROM shard").fetchall()[0]
+        if not size:
+            continue
+        rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * shard.rows // size))
+        for first in range(0, shard.rows, rows):
+            found = connection.execute(
+                f"SELECT coalesce(folded_{field}, lower({field})) AS text FROM shard"
+                " WHERE row >= ? AND row < ? ORDER BY row",
+                [first, first + rows],
+            ).fetchnumpy()
+            yield topic, first, np.ma.getdata(found["text"]).tolist()
 
 
-def _parts(text: str, where: str) -> str:
-    """Row and list of its words, split at single blanks; an empty part stands for any other separator."""
-    return (
-        f"SELECT row, string_split(regexp_replace({text}, '{_SEPARATORS}', '  ', 'g'), ' ') AS parts"
-        f" FROM slice WHERE {text} <> '' AND {where}"
+def _ordered(connection: duckdb.DuckDBPyConnection, regions: Regions, interned: Interned) -> tuple[list[Longs], int]:
+    """Make the table `ordered` of all terms in the order of the files.
+
+    Returns for each region the place of each number, and how many terms there are.
+    """
+    totals = [np.zeros(len(interned), dtype=np.int64) for _ in regions]
+    for total, tokens in zip(totals, regions, strict=True):
+        for part in tokens:
+            counts = np.bincount(part.number)
+            total[: len(counts)] += counts
+    used = [np.flatnonzero(total) for total in totals]
+    numbers = np.concatenate(used)
+    connection.register(
+        "terms",
+        {
+            "region": np.repeat(np.arange(_REGIONS, dtype=np.uint8), [len(each) for each in used]),
+            "term": np.array(interned.spelt(numbers), dtype=np.object_),
+            "total": np.concatenate([total[each] for total, each in zip(totals, used, strict=True)]).astype(np.uint32),
+            "number": np.arange(len(numbers), dtype=np.uint32),
+        },
     )
-
-
-def _words(region: int, text: str, unspaced: str) -> str:
-    return f"""
-        SELECT {region}, row, term, position FROM (
-            SELECT row, unnest(parts) AS term, generate_subscripts(parts, 1) - 1 AS position
-            FROM ({_parts(text, f"NOT {unspaced}")}))
-        WHERE term <> ''
-    """
-
-
-def _runs(text: str, unspaced: str) -> str:
-    """Words and runs of the texts that hold unspaced letters, each with its first position."""
-    return f"""
-        SELECT row, part, unspaced, (sum(width) OVER (
-            PARTITION BY row ORDER BY place ROWS UNBOUNDED PRECEDING) - width)::BIGINT AS position
-        FROM (SELECT *, CASE WHEN unspaced THEN length(part) + 1 ELSE 1 END AS width
-              FROM (SELECT row, part, place, regexp_matches(part, '[{UNSPACED}]') AS unspaced
-                    FROM (SELECT row, unnest(parts) AS part, generate_subscripts(parts, 1) AS place
-                          FROM ({_parts(text, unspaced)}))))
-    """
-
-
-def _grams(region: int) -> str:
-    return f"""
-        SELECT {region}, row, chars[place + 1] || chars[place + 2], position + greatest(place - 1, 0)
-        FROM (SELECT row, position, chars, unnest(range(len(chars) - 1)) AS place
-              FROM (SELECT row, position, regexp_extract_all(' ' || part || ' ', '.') AS chars
-                    FROM runs WHERE unspaced))
-    """
-
-
-def _tokens_of(connection: duckdb.DuckDBPyConnection, first: int, end: int, first_row: int) -> tuple[Ints, Ints, Ints]:
-    """Term number, row and position of every token of some rows; terms not met before get the next numbers."""
-    run = connection.execute
-    run(
-        "CREATE OR REPLACE TEMP TABLE slice AS SELECT (row - ?)::UINTEGER AS row, folded_body, folded_topic,"
-        f" {_holds_unspaced('folded_body')} AS unspaced_body, {_holds_unspaced('folded_topic')} AS unspaced_topic"
-        " FROM numbered WHERE row >= ? AND row < ?",
-        [first_row, first, end],
-    )
-    run("CREATE OR REPLACE TEMP TABLE token (region UTINYINT, row UINTEGER, term VARCHAR, position UINTEGER)")
-    for topic, part in enumerate(("body", "topic")):
-        text, unspaced = f"folded_{part}", f"unspaced_{part}"
-        run(f"INSERT INTO token {_words(topic, text, unspaced)}")
-        run(f"CREATE OR REPLACE TEMP TABLE runs AS {_runs(text, unspaced)}")
-        run(f"INSERT INTO token SELECT {topic}, row, part, position FROM runs WHERE part <> '' AND NOT unspaced")
-        run(f"INSERT INTO token {_grams(2 + topic)}")
-    run("""
-        INSERT INTO lexicon
-        SELECT region, term, (SELECT count(*) FROM lexicon) + row_number() OVER () - 1
-        FROM (SELECT DISTINCT region, term FROM token) ANTI JOIN lexicon USING (region, term)
-    """)
-    found = run("SELECT number, row, position FROM token JOIN lexicon USING (region, term)").fetchnumpy()
-    number, row, position = (np.ma.getdata(found[name]) for name in ("number", "row", "position"))
-    return number, row, position
-
-
-def _holds_unspaced(column: str) -> str:
-    return f"strlen({column}) > length({column}) AND regexp_matches({column}, '[{UNSPACED}]')"
-
-
-def _number(connection: duckdb.DuckDBPyConnection, tokens: _Tokens) -> int:
-    """Replace the terms' numbers by their places in the order of the files; returns how many there are."""
-    total = np.bincount(tokens.term)
-    connection.register("weights", {"number": np.arange(len(total), dtype=np.uint32), "total": total})
-    places = connection.execute("""
+    found = connection.execute("""
         CREATE OR REPLACE TEMP TABLE ordered AS
-        SELECT region, term, number,
+        SELECT region, term::VARCHAR AS term, total, number,
                row_number() OVER (ORDER BY region, floor(log2(total)) DESC, term) - 1 AS place
-        FROM lexicon JOIN weights USING (number);
-        SELECT place::UINTEGER AS place FROM ordered ORDER BY number
-    """).fetchnumpy()["place"]
-    connection.unregister("weights")
-    if len(total):
-        np.take(np.ma.getdata(places), tokens.term, out=tokens.term)
-    return len(total)
+        FROM terms;
+        SELECT place FROM ordered ORDER BY number
+    """).fetchnumpy()
+    connection.unregister("terms")
+    places = np.split(np.ma.getdata(found["place"]), np.cumsum([len(each) for each in used])[:-1])
+    for total, each, place in zip(totals, used, places, strict=True):
+        total[each] = place
+    return totals, len(numbers)
 
 
-def _postings(tokens: _Tokens) -> _Postings:
-    row_bits = int(tokens.row.max(initial=0)).bit_length()
-    position_bits = int(tokens.position.max(initial=0)).bit_length()
-    if int(tokens.term.max(initial=0)).bit_length() + row_bits + position_bits <= 64:
-        # One array of integers sorts several times faster than three columns.
-        keys = tokens.term.astype(np.uint64) << np.uint64(row_bits + position_bits)
-        keys |= tokens.row.astype(np.uint64) << np.uint64(position_bits)
-        keys |= tokens.position
-        keys.sort()
-        position = (keys & np.uint64((1 << position_bits) - 1)).astype(np.uint32)
-        keys >>= np.uint64(position_bits)
-        row = (keys & np.uint64((1 << row_bits) - 1)).astype(np.uint32)
-        keys >>= np.uint64(row_bits)
-        term = keys.astype(np.uint32)
+def _postings(regions: Regions, places: list[Longs], terms: int) -> _Postings:
+    """All tokens sorted; `regions` are emptied on the way, for there is much of both."""
+    slices = [each for tokens in regions for each in tokens if len(each.number)]
+    row_bits = max((int(each.row[-1]) for each in slices), default=0).bit_length()
+    position_bits = max((int(each.position.max()) for each in slices), default=0).bit_length()
+    del slices
+    size = sum(len(each.number) for tokens in regions for each in tokens)
+    if terms.bit_length() + row_bits + position_bits <= _KEY_BITS:
+        term, row, position = _sorted_as_one(_drained(regions, places), size, row_bits, position_bits)
     else:
-        order = np.lexsort((tokens.position, tokens.row, tokens.term))
-        term, row, position = tokens.term[order], tokens.row[order], tokens.position[order]
+        parts = list(_drained(regions, places))
+        term, row, position = (
+            np.concatenate([part[field] for part in parts] or [np.zeros(0, np.uint32)]) for field in range(3)
+        )
+        order = np.lexsort((position, row, term))
+        term, row, position = term[order], row[order], position[order]
     new = np.ones(len(term), dtype=bool)
     np.logical_or(term[1:] != term[:-1], row[1:] != row[:-1], out=new[1:])
     return _Postings(term, row, position, np.flatnonzero(new))
 
 
-def _write_terms(
-    connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, df: Longs, total: Longs
-) -> FileEntry:
-    places = np.arange(len(df), dtype=np.uint32)
-    connection.register("counts", {"place": places, "df": df.astype(np.uint32), "total": total.astype(np.uint32)})
+def _drained(regions: Regions, places: list[Longs]) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Term, row and position of every token, a slice at a time."""
+    for tokens, place in zip(regions, places, strict=True):
+        for each in tokens:
+            yield place[each.number].astype(np.uint32), each.row, each.position
+        tokens.clear()
+
+
+def _sorted_as_one(
+    parts: Iterator[tuple[Ints, Ints, Ints]], size: int, row_bits: int, position_bits: int
+) -> tuple[Ints, Ints, Ints]:
+    """One array of integers sorts several times faster than three columns."""
+    keys = np.empty(size, dtype=np.uint64)
+    done = 0
+    for term, row, position in parts:
+        part = keys[done : done + len(term)]
+        np.left_shift(term, np.uint64(row_bits + position_bits), out=part, dtype=np.uint64)
+        part |= row.astype(np.uint64) << np.uint64(position_bits)
+        part |= position
+        done += len(term)
+    keys.sort()
+    position = (keys & np.uint64((1 << position_bits) - 1)).astype(np.uint32)
+    keys >>= np.uint64(position_bits)
+    row = (keys & np.uint64((1 << row_bits) - 1)).astype(np.uint32)
+    keys >>= np.uint64(row_bits)
+    return keys.astype(np.uint32), row, position
+
+
+def _write_terms(connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, df: Longs) -> FileEntry:
+    connection.register("counts", {"place": np.arange(len(df), dtype=np.uint32), "df": df.astype(np.uint32)})
     entry = _write(
         connection,
         folder,

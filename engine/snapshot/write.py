@@ -1,6 +1,7 @@
-"""The second half of a build: the staged table sorted, numbered, cut into shards, written, and described.
+"""The second half of a build: the staged rows, numbered, cut into shards, written, and described.
 
-Decides order, ordinals and row groups (DESIGN 4). Must never know where a snapshot is published.
+Decides files and row groups (DESIGN 4). Wide rows are moved once, shard by shard. Must never know where a snapshot
+is published.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,11 @@ from typing import Any
 
 import duckdb
 
-from engine.errors import BrokenSnapshot
 from engine.ports import Progress
 from engine.snapshot.format import (
     FOLDED,
     MANIFEST,
     NARROW,
-    SCRIPTS,
     TEXT,
     FileEntry,
     LexiconEntry,
@@ -25,12 +24,10 @@ from engine.snapshot.format import (
     file_sha256,
 )
 from engine.snapshot.lexicon import write_lexicon
-from engine.snapshot.stage import STAGED
+from engine.snapshot.order import NUMBERED, named, number
+from engine.snapshot.stage import STAGED, VALUES
 
-__all__ = ["WORD", "Stamp", "write"]
-
-WORD = r"[\p{L}\p{M}\p{N}_]+"
-"""A word: a maximal run of letters, marks, digits and `_`. RE2's own `\\w` is ASCII only."""
+__all__ = ["Stamp", "write"]
 
 _TEXT_GROUP = 2_048
 """Rows per row group of `text`: a hit costs one group, so groups are small (DuckDB's smallest)."""
@@ -64,7 +61,7 @@ def write(
     Raises:
         BrokenSnapshot: `key_collision` when two ids share a key (never seen; would make a seen-set lie).
     """
-    duplicates = _number(connection, progress)
+    duplicates = number(connection, progress)
     shards = _shards(connection, stamp.shard_rows)
     files: list[FileEntry] = []
     lexicons: list[LexiconEntry] = []
@@ -82,126 +79,47 @@ def write(
     return manifest, duplicates
 
 
-def _number(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int:
-    """Make the table `numbered`: one row per message in order, with its ordinals."""
-    run = connection.execute
-    progress("sorting", 0, None)
-    staged = _one(connection, f"SELECT count(*) FROM {STAGED}")
-    run(f"""
-        CREATE TABLE kept AS SELECT * FROM {STAGED}
-        QUALIFY row_number() OVER (
-            PARTITION BY message_id ORDER BY edited_at DESC NULLS LAST, sequence DESC) = 1
-    """)
-    run(f"DROP TABLE {STAGED}")
-    kept = _one(connection, "SELECT count(*) FROM kept")
-    if kept != _one(connection, "SELECT count(DISTINCT message_key) FROM kept"):
-        raise BrokenSnapshot("key_collision", "two message ids share one key")
-    run("""
-        CREATE TABLE conversation_names AS
-        SELECT row_number() OVER (ORDER BY conversation_id) - 1 AS ordinal, conversation_id,
-               arg_max(conversation, (sent_at, sequence)) AS name, count(*) AS messages
-        FROM kept GROUP BY conversation_id
-    """)
-    run("""
-        CREATE TABLE author_names AS
-        SELECT row_number() OVER (ORDER BY author_id, author) - 1 AS ordinal, author_id, author, count(*) AS messages
-        FROM kept GROUP BY author_id, author
-    """)
-    for column in ("from_role", "to_role", "kind", "status"):
-        # Never by how many there are: where two counts are equal the order would tell of messages out of sight.
-        run(f"""
-            CREATE TABLE {column}_values AS
-            SELECT row_number() OVER (ORDER BY {column}) - 1 AS ordinal, {column} AS value,
-                   count(*) AS messages
-            FROM kept WHERE {column} IS NOT NULL GROUP BY {column}
-        """)
-    scripts = " + ".join(
-        f"CASE WHEN regexp_matches(text, '{pattern}') THEN {1 << bit} ELSE 0 END"
-        for bit, (_, pattern) in enumerate(SCRIPTS)
-    )
-    run(f"""
-        CREATE TABLE worded AS
-        SELECT * EXCLUDE (text), CASE WHEN strlen(text) = length(text) THEN 0 ELSE {scripts} END AS scripts,
-               CASE WHEN words >= 5 THEN text_key ELSE author_text_key END AS copy_key
-        FROM (SELECT *, (len(regexp_extract_all(folded_topic, '{WORD}'))
-                       + len(regexp_extract_all(folded_body, '{WORD}')))::UINTEGER AS words,
-                    topic || body AS text FROM kept)
-    """)
-    run("DROP TABLE kept")
-    run("""
-        CREATE TABLE copies AS
-        SELECT copy_key, row_number() OVER (ORDER BY copy_key) - 1 AS ordinal FROM worded GROUP BY copy_key
-    """)
-    run("""
-        CREATE TABLE threads AS
-        SELECT conversation_id, thread_id, min(sent_at) AS thread_start FROM worded GROUP BY conversation_id, thread_id
-    """)
-    run("""
-        CREATE TABLE thread_ordinals AS
-        SELECT conversation_id, thread_id, thread_start,
-               row_number() OVER (ORDER BY conversation_id, thread_start, thread_id) - 1 AS ordinal
-        FROM threads
-    """)
-    progress("sorting", 1, None)
-    run("""
-        CREATE TABLE numbered AS
-        SELECT row_number() OVER (ORDER BY t.ordinal, w.sent_at, w.message_id) - 1 AS row,
-               c.ordinal AS conversation_ordinal, t.ordinal AS thread_ordinal, a.ordinal AS author_ordinal,
-               k.ordinal AS copy_ordinal, f.ordinal AS from_role_ordinal, coalesce(r.ordinal, -1) AS to_role_ordinal,
-               d.ordinal AS kind_ordinal, coalesce(s.ordinal, -1) AS status_ordinal,
-               w.* EXCLUDE (conversation, text_key, author_text_key, sequence)
-        FROM worded w
-        JOIN conversation_names c USING (conversation_id)
-        JOIN thread_ordinals t ON t.conversation_id = w.conversation_id AND t.thread_id = w.thread_id
-        JOIN author_names a ON a.author_id = w.author_id AND a.author = w.author
-        JOIN copies k ON k.copy_key = w.copy_key
-        JOIN from_role_values f ON f.value = w.from_role
-        JOIN kind_values d ON d.value = w.kind
-        LEFT JOIN to_role_values r ON r.value = w.to_role
-        LEFT JOIN status_values s ON s.value = w.status
-        ORDER BY row
-    """)
-    run("DROP TABLE worded")
-    return staged - kept
-
-
 def _shards(connection: duckdb.DuckDBPyConnection, shard_rows: int) -> list[Shard]:
     """Shards of at most `shard_rows` rows that end where a thread does; a longer thread has one of its own."""
-    total = _one(connection, "SELECT count(*) FROM numbered")
+    total = _one(connection, f"SELECT count(*) FROM {NUMBERED}")
     shards: list[Shard] = []
     first = 0
     while first < total or not shards:
         end = min(first + shard_rows, total)
         if end < total:
-            thread = "(SELECT thread_ordinal FROM numbered WHERE row = ?)"
-            start = _one(connection, f"SELECT min(row) FROM numbered WHERE thread_ordinal = {thread}", [end])
+            thread = f"(SELECT thread FROM {NUMBERED} WHERE row = ?)"
+            start = _one(connection, f"SELECT min(row) FROM {NUMBERED} WHERE thread = {thread}", [end])
             if start > first:
                 end = start
             else:
-                end = 1 + _one(connection, f"SELECT max(row) FROM numbered WHERE thread_ordinal = {thread}", [end])
+                end = 1 + _one(connection, f"SELECT max(row) FROM {NUMBERED} WHERE thread = {thread}", [end])
         shards.append(Shard(f"{len(shards):04d}", first, end - first))
         first = end
     return shards
 
 
-_NARROW_SQL = """
-    SELECT message_key, copy_key, conversation_ordinal::UINTEGER AS conversation, thread_ordinal::UINTEGER AS thread,
-           author_ordinal::UINTEGER AS author, copy_ordinal::UINTEGER AS copy, from_role_ordinal::SMALLINT AS from_role,
-           to_role_ordinal::SMALLINT AS to_role, kind_ordinal::SMALLINT AS kind, status_ordinal::SMALLINT AS status,
-           sent_at, words, scripts::USMALLINT AS scripts
-    FROM numbered WHERE row >= {first} AND row < {end} ORDER BY row
+_SHARD_SQL = f"""
+    CREATE OR REPLACE TEMP TABLE shard AS
+    SELECT (n.row - {{first}})::UINTEGER AS row, s.message_id, coalesce(s.thread_id, s.message_id) AS thread_id,
+           s.topic, s.body, s.link, s.edited_at, s.attributes, s.folded_topic, s.folded_body
+    FROM {STAGED} s JOIN {NUMBERED} n USING (sequence) WHERE n.row >= {{first}} AND n.row < {{end}} ORDER BY n.row
 """
-_TEXT_SQL = """
-    SELECT message_id, thread_id, topic, body, link, edited_at, attributes
-    FROM numbered WHERE row >= {first} AND row < {end} ORDER BY row
+_NARROW_SQL = f"""
+    SELECT message_key, copy_key, conversation, thread, author, copy, from_role, to_role, kind, status, sent_at, words,
+           scripts
+    FROM {NUMBERED} JOIN copies USING (copy_key) WHERE row >= {{first}} AND row < {{end}} ORDER BY row
 """
+_TEXT_SQL = "SELECT message_id, thread_id, topic, body, link, edited_at, attributes FROM shard"
 _FOLDED_SQL = """
-    SELECT folded_topic, folded_body FROM numbered WHERE row >= {first} AND row < {end} ORDER BY row
+    SELECT coalesce(folded_topic, lower(topic)) AS folded_topic, coalesce(folded_body, lower(body)) AS folded_body
+    FROM shard
 """
 
 
 def _write_shard(connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard) -> list[FileEntry]:
+    """Write a shard's rows, and leave them as the table `shard`."""
     (folder / shard.folder).mkdir(parents=True)
+    connection.execute(_SHARD_SQL.format(first=shard.first_row, end=shard.first_row + shard.rows))
     one_group = max(2_048, shard.rows + 1)
     entries = []
     for name, sql, group in (
@@ -224,33 +142,29 @@ def _manifest(
     files: Sequence[FileEntry],
     lexicons: Sequence[LexiconEntry],
 ) -> Manifest:
-    rows, threads, groups, text_bytes, first, last = connection.execute("""
-        SELECT count(*), count(DISTINCT thread_ordinal), count(DISTINCT copy_ordinal),
-               coalesce(sum(strlen(topic) + strlen(body)), 0)::BIGINT, min(sent_at), max(sent_at)
-        FROM numbered
-    """).fetchall()[0]
-
-    def values(table: str, columns: str) -> tuple[Any, ...]:
-        return tuple(connection.execute(f"SELECT {columns} FROM {table} ORDER BY ordinal").fetchall())
-
+    rows, threads, first, last = connection.execute(
+        f"SELECT count(*), coalesce(max(thread) + 1, 0), min(sent_at), max(sent_at) FROM {NUMBERED}"
+    ).fetchall()[0]
+    text_bytes = f"SELECT coalesce(sum(strlen(topic) + strlen(body)), 0)::BIGINT FROM {STAGED}"
+    roles, to_roles, kinds, statuses = (named(connection, of, "id, messages") for of in VALUES)
     return Manifest(
         snapshot_id=stamp.snapshot_id,
         created_at=stamp.created_at,
         hayfork=stamp.hayfork,
         rows=rows,
         threads=threads,
-        copy_groups=groups,
-        text_bytes=text_bytes,
+        copy_groups=_one(connection, "SELECT count(*) FROM copies"),
+        text_bytes=_one(connection, text_bytes),
         first=first,
         last=last,
         shards=tuple(shards),
         files=tuple(files),
-        conversations=values("conversation_names", "conversation_id, name, messages"),
-        authors=values("author_names", "author_id, author, messages"),
-        roles=values("from_role_values", "value, messages"),
-        to_roles=values("to_role_values", "value, messages"),
-        kinds=values("kind_values", "value, messages"),
-        statuses=values("status_values", "value, messages"),
+        conversations=named(connection, "conversation", "id, name, messages"),
+        authors=named(connection, "author", "id, name, messages"),
+        roles=roles,
+        to_roles=to_roles,
+        kinds=kinds,
+        statuses=statuses,
         sources=stamp.sources,
         lexicons=tuple(lexicons),
     )

@@ -1,0 +1,132 @@
+"""Texts split into words and bigrams with their places: the occurrences that an index lists.
+
+Decides what a word is and which position it takes, as `engine.snapshot.lexicon` documents it. Many texts at once, as
+arrays of bytes. Must never know the order of terms, nor files.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.snapshot.interned import Interned
+from engine.snapshot.letters import UNSPACED, Bytes, Letters, code_points, raw_of
+
+__all__ = ["Tokens", "tokens_of", "word_counts"]
+
+Ints = NDArray[np.uint32]
+Longs = NDArray[np.int64]
+
+_SPACE = 0x20
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Occurrences in order of row and position: the number of the term, its row, its position."""
+
+    number: Ints
+    row: Ints
+    position: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Maximal runs of word characters: first byte, byte behind, text; of each text its first byte, first run, runs."""
+
+    starts: Longs
+    ends: Longs
+    texts: Longs
+    heads: Longs
+    firsts: Longs
+    counts: Longs
+
+
+def word_counts(raw: Bytes, texts: int, letters: Letters) -> NDArray[np.uint32]:
+    """How many words each of so many texts has, at least one text."""
+    inside = letters.kinds(raw) != 0
+    begins = inside.copy()
+    begins[1:] &= ~inside[:-1]
+    heads = np.zeros(texts, dtype=np.int64)
+    heads[1:] = np.flatnonzero(raw == 0)[: texts - 1] + 1
+    counts: NDArray[np.uint32] = np.add.reduceat(begins, heads, dtype=np.uint32)
+    return counts
+
+
+def tokens_of(texts: Sequence[str], first_row: int, letters: Letters, interned: Interned) -> tuple[Tokens, Tokens]:
+    """The words of some texts, and the bigrams of their runs without spaces; the first text is that of `first_row`."""
+    raw = raw_of(texts)
+    kinds = letters.kinds(raw)
+    runs = _runs(raw, kinds, len(texts))
+    unspaced = np.zeros(len(runs.starts), dtype=bool)
+    unspaced[np.searchsorted(runs.starts, np.flatnonzero(kinds == UNSPACED), side="right") - 1] = True
+    which = np.flatnonzero(unspaced)
+    grams = _Grams(raw, runs.starts[which], runs.ends[which])
+    positions = _positions(raw, runs, which, grams.widths)
+    rows = (runs.texts + first_row).astype(np.uint32)
+    spaced = slice(None) if not len(which) else ~unspaced
+    starts = runs.starts[spaced]
+    words = Tokens(interned.words(raw, starts, runs.ends[spaced] - starts), rows[spaced], positions[spaced])
+    return words, grams.tokens(rows[which], positions[which], interned)
+
+
+def _runs(raw: Bytes, kinds: Bytes, texts: int) -> _Runs:
+    inside = np.zeros(len(kinds) + 1, dtype=bool)
+    np.not_equal(kinds, 0, out=inside[1:])
+    # The first byte is preceded, the last one followed by none: borders come in pairs.
+    borders = np.flatnonzero(inside[1:] != inside[:-1])
+    starts, ends = borders[0::2], borders[1::2]
+    behind = np.flatnonzero(raw == 0)[:texts]
+    heads = np.zeros(texts, dtype=np.int64)
+    heads[1:] = behind[:-1] + 1
+    cuts = np.searchsorted(starts, behind)
+    firsts = np.zeros(texts, dtype=np.int64)
+    firsts[1:] = cuts[:-1]
+    counts = cuts - firsts
+    return _Runs(starts, ends, np.repeat(np.arange(texts), counts), heads, firsts, counts)
+
+
+def _positions(raw: Bytes, runs: _Runs, unspaced: Longs, widths: Longs) -> Ints:
+    """Positions within the texts; a run without spaces takes one for each character beside its own."""
+    some = np.flatnonzero(runs.counts)
+    firsts = runs.firsts[some]
+    before = np.empty(len(runs.starts), dtype=np.int64)
+    before[1:] = runs.ends[:-1]
+    before[firsts] = runs.heads[some]
+    gaps = runs.starts - before
+    steps = np.full(len(gaps), 2, dtype=np.uint32)
+    steps[(gaps == 1) & (raw[before] == _SPACE)] = 1
+    steps[gaps == 0] = 0
+    follows = unspaced + 1
+    inner = np.ones(len(steps) + 1, dtype=bool)
+    inner[firsts] = False
+    inner[-1] = False
+    kept = inner[follows]
+    steps[follows[kept]] += widths[kept].astype(np.uint32)
+    sums = np.cumsum(steps, dtype=np.uint32)
+    positions: Ints = sums - np.repeat(sums[firsts] - steps[firsts], runs.counts[some])
+    return positions
+
+
+class _Grams:
+    """The characters of some runs, a blank before the first and behind the last of each."""
+
+    def __init__(self, raw: Bytes, starts: Longs, ends: Longs) -> None:
+        sizes = ends - starts
+        places = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        leads = (raw[places] & 0xC0) != 0x80
+        owners = np.repeat(np.arange(len(starts)), sizes)[leads]
+        self.widths: Longs = np.bincount(owners, minlength=len(starts))
+        """Characters of each run."""
+        self._points = np.full(len(owners) + 2 * len(starts), _SPACE, dtype=np.uint32)
+        self._points[np.arange(len(owners)) + 2 * owners + 1] = code_points(raw, places[leads])
+
+    def tokens(self, rows: Ints, positions: Ints, interned: Interned) -> Tokens:
+        """Every two neighbours, given rows and positions of the runs."""
+        counts = self.widths + 1
+        owners = np.repeat(np.arange(len(counts)), counts)
+        within = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.arange(len(owners)) + owners
+        numbers = interned.grams(self._points[places], self._points[places + 1])
+        offsets = np.maximum(within - 1, 0).astype(np.uint32)
+        return Tokens(numbers, rows[owners], positions[owners] + offsets)
