@@ -52,6 +52,15 @@ _BASES = {
 """Every Latin and Greek letter that holds a mark, with its bare letter. None lies outside these blocks."""
 
 
+_PLAIN = (
+    "\x00-\xbf\u200c\u200d\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u23ff\u2600-\u27bf\u3001-\u3029"
+    "а-яѐђ-џא-תء-يก-ะเ-ๆぁ-ゖァ-ヺー一-鿿가-힣\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff"
+)
+"""Ranges of what many texts are made of and nothing need be done to: neither a mark nor a letter with a bare one."""
+
+_LOOKED_AT = re.compile(f"[^{_PLAIN}]")
+
+
 def fold(text: str) -> str:
     """NFKC, casefold, no combining marks on Latin and Greek letters, ё to е; й and every other mark stay.
 
@@ -63,13 +72,12 @@ def fold(text: str) -> str:
     out = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     marked = False
     # A text has few distinct characters: replacing each is several times faster than decomposing all.
-    for char in set(out):
-        if char >= "\x80":
-            base = _BASES.get(char)
-            if base is not None:
-                out = out.replace(char, base)
-            elif _is_mark(char):
-                marked = True
+    for char in set(_LOOKED_AT.findall(out)):
+        base = _BASES.get(char)
+        if base is not None:
+            out = out.replace(char, base)
+        elif _is_mark(char):
+            marked = True
     if marked:
         out = _MARKED_LETTER.sub(r"\1", out)
         out = _MARKED_IO.sub(_marked_ie, out)

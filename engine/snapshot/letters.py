@@ -87,8 +87,10 @@ class Letters:
         leads = np.flatnonzero(raw >= _FIRST_LEAD)
         if len(leads):
             points = code_points(raw, leads)
-            self._learn(points)
             found = self._kinds[points]
+            if (found == _UNKNOWN).any():
+                self._learn(points)
+                found = self._kinds[points]
             first = raw[leads]
             kinds[leads] = found
             for offset, least in ((1, 0xC0), (2, 0xE0), (3, 0xF0)):

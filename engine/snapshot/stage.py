@@ -49,7 +49,6 @@ _COPIED_WORDS = 5
 """Texts of so many words are copies whoever wrote them, shorter ones only of their author's."""
 
 _FIELDS = tuple(field.name for field in fields(SourceMessage))
-_fields_of = attrgetter(*_FIELDS)
 
 _NO_VALUE = -1
 _NEVER = -(1 << 62)
@@ -154,7 +153,7 @@ class _Batches:
 
     def arrays(self, batch: list[SourceMessage], first: int) -> dict[str, NDArray[Any]]:
         """The columns of a batch, of which so many rows went before."""
-        given: dict[str, tuple[Any, ...]] = dict(zip(_FIELDS, zip(*map(_fields_of, batch), strict=True), strict=True))
+        given = {name: list(map(attrgetter(name), batch)) for name in _FIELDS}
         natives = given["native_id"]
         threads = given["thread_native_id"]
         conversations = self._conversations.numbers(
@@ -199,20 +198,14 @@ class _Batches:
 
     def _field(self, given: Sequence[str]) -> "_Field":
         texts = _cleaned(given)
-        plain = list(map(str.isascii, texts))
-        if all(plain):
-            folded = list(map(str.lower, texts))
-            scripts = np.zeros(len(texts), dtype=np.uint16)
-        else:
-            folded = list(map(fold, texts))
-            scripts = self._letters.scripts(raw_of(texts), len(texts))
+        folded = list(map(fold, texts))
         raw = raw_of(folded)
         return _Field(
             texts,
-            ["" if ascii_only else text for ascii_only, text in zip(plain, folded, strict=True)],
+            ["" if text.isascii() else found for text, found in zip(texts, folded, strict=True)],
             raw.tobytes().split(b"\0", len(texts))[:-1],
             word_counts(raw, len(texts), self._letters),
-            scripts,
+            self._letters.scripts(raw_of(texts), len(texts)),
         )
 
 

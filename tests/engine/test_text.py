@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.align import aligned_fold, segments
 from engine.graphemes import graphemes
-from engine.text import display, fold, is_word_char, one_line, word_count
+from engine.text import _BASES, _LOOKED_AT, display, fold, is_word_char, one_line, word_count
 from tests.depth import depth
 
 ALL_CHARACTERS = [char for char in map(chr, range(0x110000)) if unicodedata.category(char) not in ("Cn", "Co")]
@@ -55,6 +55,15 @@ def test_fold_gives_what_a_searcher_types(text: str, folded: str) -> None:
 def test_fold_is_idempotent_and_never_empty_for_every_character() -> None:
     folds = {char: fold(char) for char in ALL_CHARACTERS}
     assert [char for char, folded in folds.items() if not folded or fold(folded) != folded] == []
+
+
+def test_what_fold_does_not_look_at_needs_nothing() -> None:
+    wrong = [
+        char
+        for char in map(chr, range(0x80, 0x110000))
+        if not _LOOKED_AT.match(char) and (char in _BASES or unicodedata.category(char).startswith("M"))
+    ]
+    assert wrong == []
 
 
 def test_every_latin_or_greek_letter_with_a_mark_folds_to_one_without() -> None:
