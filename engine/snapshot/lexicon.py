@@ -16,7 +16,7 @@ Decides that layout; the readers are in `engine.index`. Must never know what is 
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -61,11 +61,15 @@ class _Postings:
 
 
 def write_lexicon(
-    connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard
+    connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, indexed: Callable[[int], None]
 ) -> tuple[list[FileEntry], LexiconEntry]:
-    """Write the index of one shard, whose rows are the table `shard`; its entries for the manifest."""
+    """Write the index of one shard, whose rows are the table `shard`; its entries for the manifest.
+
+    `indexed` is told now and then how many rows have been.
+    """
     interned = Interned()
-    regions = _tokens(connection, shard, interned)
+    regions = _tokens(connection, shard, interned, indexed)
+    indexed(shard.rows)
     places, terms = _ordered(connection, regions, interned)
     postings = _postings(regions, places, terms)
     df = np.bincount(postings.term[postings.starts], minlength=terms)
@@ -79,7 +83,9 @@ def write_lexicon(
     return entries, LexiconEntry(BLOCK, tuple(postings.starts[::BLOCK].tolist()))
 
 
-def _tokens(connection: duckdb.DuckDBPyConnection, shard: Shard, interned: Interned) -> Regions:
+def _tokens(
+    connection: duckdb.DuckDBPyConnection, shard: Shard, interned: Interned, indexed: Callable[[int], None]
+) -> Regions:
     """Every token of a shard: texts are fetched here, and split on one thread for each processor."""
     letters = Letters(connection)
     (threads,) = connection.execute("SELECT current_setting('threads')::INTEGER").fetchall()[0]
@@ -96,6 +102,7 @@ def _tokens(connection: duckdb.DuckDBPyConnection, shard: Shard, interned: Inter
             waiting.append((topic, pool.submit(tokens_of, texts, first, letters, interned)))
             if len(waiting) > threads:
                 take()
+                indexed(first)
         while waiting:
             take()
     return regions

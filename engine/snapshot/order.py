@@ -17,6 +17,9 @@ __all__ = ["NUMBERED", "named", "number"]
 NUMBERED = "numbered"
 """`row`, and `sequence` of the staged row it is; columns as the file of narrow columns has them."""
 
+_STEPS = 2
+"""That progress is told of."""
+
 
 def number(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int:
     """Make the tables of names and NUMBERED; returns how many rows were left out as duplicates of one id.
@@ -24,12 +27,13 @@ def number(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int:
     Raises:
         BrokenSnapshot: `key_collision` when two ids share a key (never seen; would make a seen-set lie).
     """
-    progress("sorting", 0, None)
+    progress("sorting", 0, _STEPS)
     dropped = _drop_duplicates(connection)
     _list_names(connection)
     _list_threads(connection)
-    progress("sorting", 1, None)
+    progress("sorting", 1, _STEPS)
     _sort(connection)
+    progress("sorting", _STEPS, _STEPS)
     return dropped
 
 

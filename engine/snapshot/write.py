@@ -6,6 +6,7 @@ is published.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +66,23 @@ def write(
     shards = _shards(connection, stamp.shard_rows)
     files: list[FileEntry] = []
     lexicons: list[LexiconEntry] = []
-    for index, shard in enumerate(shards):
-        progress("writing shards", index, len(shards))
+    rows = sum(shard.rows for shard in shards)
+    for shard in shards:
+        progress("writing shards", shard.first_row, rows)
         files += _write_shard(connection, folder, shard)
         if stamp.index:
-            progress("indexing shards", index, len(shards))
-            entries, lexicon = write_lexicon(connection, folder, shard)
+            indexed = partial(_indexed, progress, shard.first_row, rows)
+            entries, lexicon = write_lexicon(connection, folder, shard, indexed)
             files += entries
             lexicons.append(lexicon)
-    progress("writing shards", len(shards), len(shards))
+    progress("writing shards", rows, rows)
     manifest = _manifest(connection, stamp, shards, files, lexicons)
     (folder / MANIFEST).write_bytes(manifest.to_bytes())
     return manifest, duplicates
+
+
+def _indexed(progress: Progress, before: int, rows: int, done: int) -> None:
+    progress("indexing shards", before + done, rows)
 
 
 def _shards(connection: duckdb.DuckDBPyConnection, shard_rows: int) -> list[Shard]:
