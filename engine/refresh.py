@@ -101,6 +101,7 @@ def refresh(
     newest = max(store.snapshots(), default=expected) if pinned else expected
     if newest is not None and not force and _unchanged(store, newest, digests):
         return {"snapshot": newest, "published": False, "why": "no source changed", **_pin(expected, pinned=pinned)}
+    before = _rows(store, newest) if newest is not None else 0
     snapshot_id = f"{to_datetime(build.now):%Y%m%dT%H%M%S.%fZ}-{secrets.token_hex(4)}"
     with failures_told(_MORE_ROOM), tempfile.TemporaryDirectory(prefix="refresh-", dir=scratch(build.work)) as work:
         folder = Path(work) / snapshot_id
@@ -112,7 +113,8 @@ def refresh(
         try:
             with interrupting(connection.interrupt):
                 for done in stage(connection, _all(sources, reports, redact=build.redact)):
-                    noted("reading messages", done, None)
+                    # No source knows how much it holds; most hold little more than last time.
+                    noted("reading messages", done, before if done <= before else None)
                 told = [{**digest, **_told(report)} for digest, report in zip(digests, reports, strict=True)]
                 stamp = Stamp(snapshot_id, build.now, build.hayfork, tuple(told), build.shard_rows)
                 manifest, duplicates = write(connection, folder, stamp, noted)
@@ -146,6 +148,13 @@ def refresh(
 def _uncompressed(connection: duckdb.DuckDBPyConnection) -> None:
     # What is written to be read twice and deleted costs more to compress than to write.
     connection.execute("SET force_compression = 'uncompressed'")
+
+
+def _rows(store: SnapshotStore, snapshot_id: str) -> int:
+    try:
+        return Manifest.from_bytes(store.read(snapshot_id, MANIFEST)).rows
+    except EngineError:
+        return 0
 
 
 def _pin(current: str | None, *, pinned: bool) -> dict[str, Any]:

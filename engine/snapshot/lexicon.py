@@ -154,11 +154,10 @@ def _ordered(connection: duckdb.DuckDBPyConnection, regions: Regions, interned: 
     connection.unregister("terms")
     place = np.empty(len(numbers), dtype=np.int64)
     place[np.ma.getdata(found["number"])] = np.arange(len(numbers))
-    for total, each, part in zip(
-        totals, used, np.split(place, np.cumsum([len(each) for each in used])[:-1]), strict=True
-    ):
-        total[each] = part
-    return totals, len(numbers)
+    places = totals
+    for at, region in enumerate(np.split(place, np.cumsum([len(each) for each in used])[:-1])):
+        places[at][used[at]] = region
+    return places, len(numbers)
 
 
 def _postings(regions: Regions, places: list[Longs], terms: int) -> _Postings:

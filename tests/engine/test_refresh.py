@@ -237,6 +237,14 @@ def test_dead_at_any_step_a_refresh_leaves_everything_as_it_was(bench: Bench) ->
     assert bench.bodies() == ["one", "two"]
 
 
+def test_how_much_there_is_to_read_is_guessed_from_the_snapshot_before(bench: Bench) -> None:
+    def read(steps: list[tuple[str, int, int | None]]) -> list[tuple[str, int, int | None]]:
+        return [step for step in steps if step[0] == "reading messages"]
+
+    assert read(steps_of(bench)) == [("reading messages", 2, None)]
+    assert read(steps_of(bench)) == [("reading messages", 2, 2)]
+
+
 def test_a_source_that_goes_away_leaves_everything_as_it_was(bench: Bench) -> None:
     bench.refresh()
     before = bench.files()

@@ -54,6 +54,18 @@ def test_a_snapshot_without_an_index_is_scanned(tmp_path: Path) -> None:
     assert (found.path, found.rows.tolist()) == ("substring", scanned.rows.tolist())
 
 
+def test_an_index_too_wide_to_be_sorted_as_integers_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {}
+    for name in ("plain", "wide"):
+        (tmp_path / name).mkdir()
+        built(tmp_path / name, random_messages(5), 20)
+        files[name] = [path.read_bytes() for path in sorted((tmp_path / name).rglob("*.parquet"))]
+        monkeypatch.setattr("engine.snapshot.lexicon._KEY_BITS", 0)
+    assert files["plain"] == files["wide"]
+
+
 def test_an_empty_corpus_has_an_index_without_words(tmp_path: Path) -> None:
     corpus = built(tmp_path, [])
     (found,) = occurrences(corpus, [Term("a b")], brute=False)
