@@ -58,9 +58,9 @@ def redacted(messages: Iterable[SourceMessage], found: Counter[str]) -> Iterator
             message.conversation_id, message.native_id, message.thread_native_id or "", message.author_id,
         ))  # fmt: skip
         link = message.link or ""
-        may_hold = (
-            may_hold_token(texts) or may_hold_card(texts) or may_hold_token(link, link=True) or may_hold_card(link)
-        )
+        may_hold = may_hold_token(texts) or may_hold_card(texts)
+        if link and not may_hold:
+            may_hold = may_hold_token(link, link=True) or may_hold_card(link)
         yield _cleaned(message, found) if may_hold else message
 
 
