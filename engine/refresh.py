@@ -13,13 +13,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from engine.errors import BrokenSnapshot, EngineError, NotFound
 from engine.model import SourceMessage, SourceReport
 from engine.ports import Progress, SnapshotStore, Source
 from engine.redaction import FORMS_DIGEST, redacted
-from engine.snapshot.database import Database, DatabaseSettings, connect, failures_told
+from engine.snapshot.database import Database, DatabaseSettings, connect, failures_told, uncompressed
 from engine.snapshot.format import FORMAT_VERSION, MANIFEST, FileEntry, Manifest
 from engine.snapshot.open import open_corpus, whole_manifest
 from engine.snapshot.scratch import scratch
@@ -109,7 +107,7 @@ def refresh(
         reports = [SourceReport() for _ in sources]
         spill = build.database.temp_folder or build.work or Path(tempfile.gettempdir())
         settings = replace(build.database, temp_folder=spill)
-        connection = connect(settings, [f"{work}/"], _uncompressed, f"{work}/build.duckdb")
+        connection = connect(settings, [f"{work}/"], uncompressed, f"{work}/build.duckdb")
         try:
             with interrupting(connection.interrupt):
                 for done in stage(connection, _all(sources, reports, redact=build.redact)):
@@ -143,11 +141,6 @@ def refresh(
         "sources": told,
         "removed_snapshots": swept,
     }
-
-
-def _uncompressed(connection: duckdb.DuckDBPyConnection) -> None:
-    # What is written to be read twice and deleted costs more to compress than to write.
-    connection.execute("SET force_compression = 'uncompressed'")
 
 
 def _rows(store: SnapshotStore, snapshot_id: str) -> int:

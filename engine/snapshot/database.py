@@ -22,7 +22,7 @@ from engine.errors import BrokenSnapshot, EngineError, Unavailable
 from engine.snapshot.scratch import scratch
 from engine.snapshot.statements import Tables
 
-__all__ = ["Database", "DatabaseSettings", "connect", "failures_told"]
+__all__ = ["Database", "DatabaseSettings", "asking", "connect", "failures_told", "uncompressed"]
 
 _FAULTS_OF_OURS = (duckdb.ParserException, duckdb.SyntaxException, duckdb.CatalogException)
 """A statement that is wrong, whatever the files hold."""
@@ -82,6 +82,24 @@ def connect(
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def uncompressed(connection: duckdb.DuckDBPyConnection) -> None:
+    """For `prepare`: what is written once, read twice and deleted costs more to compress than to write."""
+    connection.execute("SET force_compression = 'uncompressed'")
+
+
+def asking(connection: duckdb.DuckDBPyConnection) -> Callable[[str, Tables], Tables]:
+    """A way to run statements over a table of arrays, called `given`, one at a time, beside what `connection` runs."""
+    cursor = connection.cursor()
+
+    def ask(sql: str, given: Tables) -> Tables:
+        cursor.register("given", given)
+        found = cursor.execute(sql).fetchnumpy()
+        cursor.unregister("given")
+        return {name: np.ma.getdata(column) for name, column in found.items()}
+
+    return ask
 
 
 class Database:

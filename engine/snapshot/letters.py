@@ -6,13 +6,14 @@ what becomes of a word.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.snapshot.format import SCRIPTS
+from engine.snapshot.statements import Tables
+from engine.text import UNSPACED as UNSPACED_LETTERS
 
 __all__ = ["UNSPACED", "WORD", "Bytes", "Letters", "code_points", "raw_of"]
 
@@ -27,14 +28,6 @@ _CODE_POINTS = 0x110000
 
 _WORD_CHAR = r"[\p{L}\p{M}\p{N}_]"
 """RE2's own `\\w` is ASCII only."""
-
-_UNSPACED_CHAR = "".join(
-    rf"\p{{{script}}}"
-    for script in (
-        *("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar"),
-        *("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Javanese", "Balinese"),
-    )
-)
 
 _ASCII_KINDS = bytes(WORD if code < 128 and (chr(code).isalnum() or chr(code) == "_") else 0 for code in range(256))
 
@@ -73,10 +66,13 @@ def code_points(raw: Bytes, leads: Longs) -> NDArray[np.uint32]:
 
 
 class Letters:
-    """Kinds and scripts of characters; safe to share between threads."""
+    """Kinds and scripts of characters; safe to share between threads.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._cursor = connection.cursor()
+    `ask` runs a statement over a table called `given`.
+    """
+
+    def __init__(self, ask: Callable[[str, Tables], Tables]) -> None:
+        self._ask = ask
         self._lock = threading.Lock()
         self._kinds = np.full(_CODE_POINTS, _UNKNOWN, dtype=np.uint8)
         self._scripts = np.zeros(_CODE_POINTS, dtype=np.uint16)
@@ -119,13 +115,12 @@ class Letters:
                 f"CASE WHEN regexp_matches(letter, '{pattern}') THEN {1 << bit} ELSE 0 END"
                 for bit, (_, pattern) in enumerate(SCRIPTS)
             )
-            self._cursor.register("fresh", {"point": fresh.astype(np.int32)})
-            found = self._cursor.execute(f"""
+            select = f"""
                 SELECT CASE WHEN NOT regexp_matches(letter, '{_WORD_CHAR}') THEN 0
-                            WHEN regexp_matches(letter, '[{_UNSPACED_CHAR}]') THEN {UNSPACED} ELSE {WORD} END
+                            WHEN regexp_matches(letter, '[{UNSPACED_LETTERS}]') THEN {UNSPACED} ELSE {WORD} END
                        AS kind, {scripts} AS scripts
-                FROM (SELECT chr(point) AS letter FROM fresh)
-            """).fetchnumpy()
-            self._cursor.unregister("fresh")
+                FROM (SELECT chr(point) AS letter FROM given)
+            """
+            found = self._ask(select, {"point": fresh.astype(np.int32)})
             self._scripts[fresh] = found["scripts"]
             self._kinds[fresh] = found["kind"]

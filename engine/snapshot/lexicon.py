@@ -26,6 +26,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.snapshot.database import asking
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, FileEntry, LexiconEntry, Shard, file_sha256
 from engine.snapshot.interned import Interned
 from engine.snapshot.letters import Letters
@@ -87,7 +88,7 @@ def _tokens(
     connection: duckdb.DuckDBPyConnection, shard: Shard, interned: Interned, indexed: Callable[[int], None]
 ) -> Regions:
     """Every token of a shard: texts are fetched here, and split on one thread for each processor."""
-    letters = Letters(connection)
+    letters = Letters(asking(connection))
     (threads,) = connection.execute("SELECT current_setting('threads')::INTEGER").fetchall()[0]
     regions: Regions = [[] for _ in range(_REGIONS)]
     waiting: deque[tuple[int, Future[tuple[Tokens, Tokens]]]] = deque()

@@ -20,6 +20,7 @@ import regex
 from numpy.typing import NDArray
 
 from engine.model import SourceMessage, message_id_of
+from engine.snapshot.database import asking
 from engine.snapshot.letters import Letters, raw_of
 from engine.snapshot.tokens import word_counts
 from engine.text import fold
@@ -92,7 +93,7 @@ def stage(connection: duckdb.DuckDBPyConnection, messages: Iterable[SourceMessag
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in _COLUMNS.items())
     connection.execute(f"CREATE TABLE {STAGED} ({columns})")
     select = ", ".join(f"{made} AS {name}" for name, (_, made) in _COLUMNS.items())
-    batches = _Batches(Letters(connection))
+    batches = _Batches(Letters(asking(connection)))
     insert = f"INSERT INTO {STAGED} SELECT {select} FROM part"
     rows = iter(messages)
     done = 0

@@ -11,18 +11,16 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine import text
 from engine.index.pieces import _is_later
+from engine.snapshot.database import asking
 from engine.snapshot.format import SCRIPTS
 from engine.snapshot.interned import Interned
 from engine.snapshot.letters import Letters, code_points, raw_of
 from engine.snapshot.tokens import Tokens, tokens_of, word_counts
-from engine.text import word_count
 from tests.depth import depth
 
-UNSPACED = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-    r"\p{Tai_Le}\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}\p{Javanese}\p{Balinese}]"
-)
+UNSPACED = regex.compile(f"[{text.UNSPACED}]")
 
 
 def known(char: str) -> bool:
@@ -47,7 +45,7 @@ Found = Counter[tuple[str, int, int]]
 @pytest.fixture(scope="module")
 def letters() -> Iterator[Letters]:
     connection = duckdb.connect()
-    yield Letters(connection)
+    yield Letters(asking(connection))
     connection.close()
 
 
@@ -55,10 +53,10 @@ def naive(rows: Sequence[str], first_row: int) -> tuple[Found, Found]:
     """(term, row, position) of words and of bigrams, found as the layout of the index defines them."""
     words: Found = Counter()
     grams: Found = Counter()
-    for row, text in enumerate(rows, first_row):
+    for row, said in enumerate(rows, first_row):
         position = 0
         after_word = False
-        for part in regex.finditer(r"[\p{L}\p{M}\p{N}_]+|[^\p{L}\p{M}\p{N}_]+", text):
+        for part in regex.finditer(r"[\p{L}\p{M}\p{N}_]+|[^\p{L}\p{M}\p{N}_]+", said):
             run = part[0]
             if not regex.match(r"[\p{L}\p{M}\p{N}_]", run):
                 # What a word has taken already is the step to the one that follows at once.
@@ -93,7 +91,7 @@ def test_tokens_of_many_texts_are_those_of_each(letters: Letters, rows: list[str
 @settings(max_examples=depth(1_000, 30), deadline=None, derandomize=True)
 @given(texts)
 def test_words_are_counted_as_in_each_text(letters: Letters, rows: list[str]) -> None:
-    assert word_counts(raw_of(rows), len(rows), letters).tolist() == [word_count(text) for text in rows]
+    assert word_counts(raw_of(rows), len(rows), letters).tolist() == [text.word_count(row) for row in rows]
 
 
 def test_scripts_are_those_of_each_text(letters: Letters) -> None:
