@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from engine.answer import Answer
-from engine.errors import BadInput, BrokenSnapshot, NotFound, Unavailable
+from engine.errors import BadInput, BrokenSnapshot, NotFound, Refused, Unavailable
 from engine.export import Job, begin, resume, sight_of, state_of
 from engine.export_rows import COLUMNS, FORMATS, encoded
 from engine.model import Message
@@ -156,6 +156,24 @@ def test_no_match_makes_no_file(desk: Desk, store: LocalExports, tmp_path: Path)
     assert isinstance(blank, Answer)
     assert ("hints" in bare.object, "hints" in blank.object) == (True, False)
     assert not (tmp_path / "exports").exists()
+
+
+def test_an_export_is_admitted_by_its_exact_rows_before_anything_is_written(
+    desk: Desk, store: LocalExports, tmp_path: Path
+) -> None:
+    told: list[int] = []
+
+    def refuse(rows: int) -> None:
+        told.append(rows)
+        raise Refused("credit_exhausted", "too many")
+
+    with pytest.raises(Refused):
+        begin(ExportRequest(Criteria("docker")), desk.call, store, SETTINGS, refuse)
+    assert not (tmp_path / "exports").exists()
+    assert isinstance(begin(ExportRequest(Criteria("zzz")), desk.call, store, SETTINGS, refuse), Answer)
+    job = begin(ExportRequest(Criteria("docker")), desk.call, store, SETTINGS, told.append)
+    assert isinstance(job, Job)
+    assert told == [job.hits.found.messages] * 2
 
 
 def test_an_export_of_nothing_in_particular_is_an_error(desk: Desk, store: LocalExports) -> None:

@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from engine.tally import PlannedTerm, Tally, add, counting, note_plan, note_snapshot
+from engine.tally import PlannedTerm, Tally, add, counting, current, note_plan, note_snapshot
 
 
 def everything(count: int) -> None:
@@ -45,3 +45,10 @@ def test_a_thread_of_a_pool_counts_for_the_only_call_and_for_none_of_several() -
                 pool.submit(everything, 4).result()
                 add("rows", 8)
     assert (first.counts["rows"], second.counts["rows"]) == (2, 8)
+
+
+def test_the_tally_of_a_call_is_found_from_within_it_and_nowhere_else() -> None:
+    assert current() is None
+    with counting() as tally:
+        assert current() is tally
+    assert current() is None

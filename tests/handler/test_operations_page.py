@@ -10,6 +10,7 @@ import typer
 
 from handler.cli import main
 from handler.cli.commands import command_line
+from handler.settings import load_settings
 from handler.wiring import build_app, system_clock
 from tests.handler.running import running
 from tests.handler.wired_app import wired_settings
@@ -18,6 +19,7 @@ from tests.infra.template_reader import load_template
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "operations.md").read_text("utf-8")
 COST = (DOCS / "cost.md").read_text("utf-8")
+METERING = (DOCS / "metering.md").read_text("utf-8")
 
 
 def typed(page: str) -> list[list[str]]:
@@ -35,9 +37,17 @@ def options_of(words: list[str]) -> set[str]:
     return {spelling for parameter in command.params for spelling in parameter.opts}
 
 
-@pytest.mark.parametrize("words", [*typed(PAGE), *typed(COST)], ids=" ".join)
+@pytest.mark.parametrize("words", [*typed(PAGE), *typed(COST), *typed(METERING)], ids=" ".join)
 def test_every_command_named_exists_with_its_options(words: list[str]) -> None:
     assert {word for word in words if word.startswith("--")} <= options_of(words)
+
+
+def test_the_settings_of_metering_as_they_are_written_down(tmp_path: Path) -> None:
+    file = tmp_path / "hayfork.toml"
+    file.write_text(METERING.partition("```toml\n")[2].partition("```")[0], "utf-8")
+    settings = load_settings(file)
+    assert (settings.metered, settings.prices.export_row) == (True, 20)
+    assert [quota.prepaid for quota in settings.quotas] == [True, False]
 
 
 def test_every_output_and_parameter_named_is_the_templates() -> None:
@@ -77,6 +87,6 @@ def test_the_doctor_as_it_is_written_down(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_every_link_leads_to_a_file() -> None:
-    for page in (PAGE, COST):
+    for page in (PAGE, COST, METERING):
         for link in re.findall(r"\]\(([^)#:]+)\)", page):
             assert (DOCS / link).exists(), link
