@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,16 @@ def usage_bench(request: pytest.FixtureRequest, folder: Path) -> UsageBench:
     else:
         aws: LocalAws = request.getfixturevalue("local_aws")
         arguments = ("dynamodb", new_usage_table(aws), aws.dynamodb_endpoint)
-    return UsageBench(arguments, open_usage(*arguments))
+    store = open_usage(*arguments)
+    if isinstance(store, DynamoUsage):
+        # Making a client takes longer than most tests.
+        store.__dict__["_client"] = _client(arguments[2])
+    return UsageBench(arguments, store)
+
+
+@cache
+def _client(endpoint: str) -> object:
+    return DynamoUsage("any", AwsSettings(endpoint_url=endpoint))._client
 
 
 def new_usage_table(aws: LocalAws) -> str:

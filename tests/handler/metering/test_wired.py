@@ -98,7 +98,7 @@ def test_metering_over_s3_wants_its_table() -> None:
         aws=AwsSettings(seen_table="seen", region="us-east-1"),
     )
     with pytest.raises(BadInput) as caught:
-        build_counted_app(settings, lambda: NOON)
+        build_usage(settings)
     assert caught.value.to_text() == (
         "bad_setting: aws.usage_table is empty, and calls are metered; "
         "name the DynamoDB table of usage, or set metering.mode to off"
