@@ -99,7 +99,11 @@ for each in ApiProvider(SamLocalStackProvider.get_stacks("template.yaml")[0]).ap
 
 def test_sam_local_would_serve_the_routes_of_the_http_api(tmp_path: Path) -> None:
     said = sam(tmp_path, "-c", _ROUTES, program="python")
-    assert said.split("\n")[:2] == ["True True /mcp McpFunction 2.0", "False True /exports/{id} McpFunction 2.0"]
+    assert said.split("\n")[:3] == [
+        "True True /mcp McpFunction 2.0",
+        "False True /usage McpFunction 2.0",
+        "False True /exports/{id} McpFunction 2.0",
+    ]
 
 
 def test_every_variable_that_sam_local_replaces_stands_in_the_template() -> None:
