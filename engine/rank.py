@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["INSIDE", "K1", "PREFIX", "TENTHS", "TOPIC", "WHOLE", "B", "Scored", "bm25"]
+__all__ = ["INSIDE", "K1", "PREFIX", "TENTHS", "TIER", "TOPIC", "WHOLE", "B", "Scored", "bm25", "tiers"]
 
 K1 = 1.2
 B = 0.75
@@ -22,12 +22,18 @@ TENTHS = 10
 """Weights of occurrences are integers, in tenths: sums of them are exact in whatever order they are made."""
 WHOLE = 10
 """Weight of an occurrence that is a whole word, or stands between edges of words."""
-PREFIX = 7
+PREFIX = 5
 """Of one that begins a word: most inflections."""
-INSIDE = 4
+INSIDE = 1
 """Of one inside a word: often chance."""
 TOPIC = 2
 """A subject line says what a message is about: its occurrences count so often."""
+
+TIER = 0.75
+"""Alternatives differ in what they tell: a hit that holds less than this share of the best one waits, however many
+conversations have not had their turn. docs/ranking.md tells what that is worth."""
+_TIERS = 16
+"""The last tier: what holds a hundredth or less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,26 @@ def bm25(terms: Sequence[Scored], lengths: NDArray[np.float64], average: float, 
     scores = np.zeros(len(lengths), dtype=np.float64)
     norm = K1 * (1 - B + B * lengths / average)
     for term in terms:
-        idf = np.log1p((size - term.document_frequency + 0.5) / (term.document_frequency + 0.5))
-        scores += idf * term.frequencies * (K1 + 1) / (term.frequencies + norm)
+        scores += _idf(term, size) * term.frequencies * (K1 + 1) / (term.frequencies + norm)
     return scores
+
+
+def tiers(terms: Sequence[Scored], hits: int, size: int) -> NDArray[np.int64]:
+    """Which tier each hit is in, 0 the first: how much of the query it holds, whatever its length and repetitions.
+
+    What a hit holds is the sum of the idf of its terms; a tier reaches down to TIER of what its best may hold. All hits
+    of a query without alternatives hold the same, and are of one tier.
+    """
+    held = np.zeros(hits, dtype=np.float64)
+    for term in terms:
+        held += np.where(term.frequencies > 0, _idf(term, size), 0)
+    most = held.max(initial=0)
+    # What holds none of the terms matched by what it lacks: one part of an OR may be a NOT.
+    below = np.log(most / np.maximum(held, most * TIER**_TIERS)) / -np.log(TIER) if most else held
+    # Rounding must not part hits that hold the same as a border.
+    tier: NDArray[np.int64] = np.floor(below + 1e-9).astype(np.int64)
+    return tier
+
+
+def _idf(term: Scored, size: int) -> float:
+    return float(np.log1p((size - term.document_frequency + 0.5) / (term.document_frequency + 0.5)))

@@ -18,6 +18,7 @@ from engine.excerpts import Block, Ranking, Texts, blocks_of, rank, scored
 from engine.hints import close_notes, hints_of, inside_line
 from engine.hits import Hits, find
 from engine.match import compile_tree
+from engine.ordering import Ranking, rank, scored
 from engine.pack import Packer
 from engine.ports import Batch
 from engine.query.bind import bind

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import groupby
+from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,6 +48,12 @@ _REMEMBERED = 10
 _STORY_MESSAGES = 40_000
 
 _TERM = re.compile(r'"[^"]+"|\S+')
+
+
+Hit = tuple[str, float]
+"""A message's id and its score; hits of equal score may stand in any order."""
+
+Places = dict[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +147,17 @@ def judged(questions: Sequence[Question], messages: Iterable[SourceMessage], app
     """What each ranking makes of the questions. `messages` are those of the app's corpus that a search looks at."""
     texts = {message.message_id: (_folded(message), message.sent_at) for message in messages}
     bm25 = Bm25(texts)
-    places: dict[str, list[int | None]] = {}
+    places: dict[str, list[Places]] = {}
     for question in questions:
         best = _ours(app, question, "best")
         ranked = {
-            "hayfork": [hit for hit, _ in best],
-            "hayfork, by score alone": _by_score(best),
-            "newest first": [hit for hit, _ in _ours(app, question, "newest")],
+            "hayfork": _as_shown(best),
+            "hayfork, by score alone": sorted(best, key=lambda hit: -hit[1]),
+            "newest first": _as_shown(_ours(app, question, "newest")),
             "FTS5 bm25, unicode61": bm25.ranked(question),
         }
         for name, hits in ranked.items():
-            places.setdefault(name, []).append(_place(hits, question.right, texts))
+            places.setdefault(name, []).append(_places(hits, question.right, texts))
     bm25.close()
     return {
         "queries": len(questions),
@@ -158,34 +166,50 @@ def judged(questions: Sequence[Question], messages: Iterable[SourceMessage], app
     }
 
 
-def _figures(places: Sequence[int | None]) -> dict[str, float]:
-    found = [place for place in places if place is not None]
+def _figures(asked: Sequence[Places]) -> dict[str, float]:
     return {
-        "mean_reciprocal_rank": round(sum(1 / place for place in found) / len(places), 4),
-        "hits_at_8": round(sum(place <= _FIRST for place in found) / len(places), 4),
-        "found": round(len(found) / len(places), 4),
+        "mean_reciprocal_rank": _mean(sum(chance / place for place, chance in places.items()) for places in asked),
+        "hits_at_8": _mean(sum(chance for place, chance in places.items() if place <= _FIRST) for places in asked),
+        "found": _mean(sum(places.values()) for places in asked),
     }
+
+
+def _mean(values: Iterable[float]) -> float:
+    each = list(values)
+    return round(sum(each) / len(each), 4)
 
 
 def _folded(message: SourceMessage) -> str:
     return fold(f"{message.topic}\n{message.body}" if message.topic else message.body)
 
 
-def _ours(app: LocalApp, question: Question, order: str) -> list[tuple[str, float]]:
+def _ours(app: LocalApp, question: Question, order: str) -> list[Hit]:
     request = SearchRequest(Criteria(question.ours), limit=DEPTH, order=order, fields=("score",))
     messages = app.call(request, LOCAL_CALLER).object["messages"]
     return [(message["id"], message.get("score", 0.0)) for message in messages]
 
 
-def _by_score(hits: list[tuple[str, float]]) -> list[str]:
-    """The page's hits as their scores alone would order them: tells what spreading over conversations costs."""
-    return [hit for hit, _ in sorted(hits, key=lambda pair: -pair[1])]
+def _as_shown(hits: list[Hit]) -> list[Hit]:
+    """The page's order as it is: no hit ties with another."""
+    return [(hit, -float(place)) for place, (hit, _) in enumerate(hits)]
 
 
-def _place(ranked: Sequence[str], right: frozenset[str], texts: Mapping[str, tuple[str, int]]) -> int | None:
-    """The first place, from 1, that shows a right message's text."""
+def _places(ranked: Sequence[Hit], right: frozenset[str], texts: Mapping[str, tuple[str, int]]) -> Places:
+    """The places, from 1, at which a right message's text may come first, each with its probability.
+
+    Of equal scores any order is as good as another, so none is taken for granted: after McSherry and Najork, "Computing
+    Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores" (2008).
+    """
     wanted = {texts[message_id][0] for message_id in right}
-    return next((place for place, hit in enumerate(ranked, 1) if texts[hit][0] in wanted), None)
+    before = 0
+    for _, group in groupby(ranked, key=lambda hit: round(hit[1], 9)):
+        tied = [texts[hit][0] in wanted for hit, _ in group]
+        size, here = len(tied), sum(tied)
+        if here:
+            orders = comb(size, here)
+            return {before + n: comb(size - n, here - 1) / orders for n in range(1, size - here + 2)}
+        before += size
+    return {}
 
 
 class Bm25:
@@ -200,10 +224,13 @@ class Bm25:
         rows = [(message_id, sent_at, folded) for message_id, (folded, sent_at) in texts.items()]
         self._connection.executemany("INSERT INTO found VALUES (?, ?, ?)", rows)
 
-    def ranked(self, question: Question) -> list[str]:
-        """Ids of the first hits."""
-        sql = f"SELECT message_id FROM found WHERE found MATCH ? ORDER BY bm25(found), sent_at DESC LIMIT {DEPTH}"
-        return [message_id for (message_id,) in self._connection.execute(sql, [question.fts5])]
+    def ranked(self, question: Question) -> list[Hit]:
+        """The first hits."""
+        sql = (
+            "SELECT message_id, -bm25(found) FROM found WHERE found MATCH ?"
+            f" ORDER BY bm25(found), sent_at DESC LIMIT {DEPTH}"
+        )
+        return self._connection.execute(sql, [question.fts5]).fetchall()
 
     def close(self) -> None:
         """Let go of it."""

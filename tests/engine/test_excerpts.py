@@ -57,6 +57,14 @@ def test_a_long_talk_does_not_fill_the_page(tmp_path: Path) -> None:
     assert (shown[:2], shown[2:5], len(shown)) == (["6", "40"], ["5", "3", "22"], 11)
 
 
+def test_what_holds_more_of_the_alternatives_comes_before_another_conversation_has_its_turn(tmp_path: Path) -> None:
+    both = [said(n, f"zebra and docker {n}", sent_at=NOON + n) for n in range(2)]
+    one = [said(10 + n, f"docker {n}", conversation=f"far {n}", sent_at=NOON + n) for n in range(5)]
+    desk = desk_of(tmp_path, corpus_of(tmp_path, [*both, *one], index=False))
+    assert first(desk, "docker OR zebra")[:3] == ["1", "0", "14"]
+    assert set(first(desk, "docker")[:6]) == {"1", "10", "11", "12", "13", "14"}
+
+
 def test_equal_texts_of_one_author_merge_and_of_ten_people_from_five_words_up(tmp_path: Path) -> None:
     messages = [said(n, "ok docker", author=f"P{n}") for n in range(10)]
     messages += [said(20 + n, "OK, Docker", author="P99") for n in range(3)]

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from engine.rank import K1, B, Scored, bm25
+from engine.rank import K1, TIER, B, Scored, bm25, tiers
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -32,3 +32,18 @@ def test_without_terms_all_are_equal() -> None:
 
 def test_a_common_term_never_counts_against_a_hit() -> None:
     assert bm25([Scored(np.array([1.0]), 10)], np.array([20.0]), 20.0, 10)[0] > 0
+
+
+def test_hits_of_a_query_without_alternatives_are_of_one_tier() -> None:
+    terms = [Scored(np.array([1.0, 0.1, 9.0]), 3), Scored(np.array([0.5, 2.0, 0.1]), 900)]
+    assert tiers(terms, 3, 1_000).tolist() == [0, 0, 0]
+
+
+def test_a_hit_that_holds_less_than_its_share_waits() -> None:
+    rare, common, nothing = [1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 5.0, 0.0], 0
+    weights = [math.log1p((1_000 - df + 0.5) / (df + 0.5)) for df in (2, 300)]
+    terms = [Scored(np.array(rare), 2), Scored(np.array(common), 300)]
+    below = [math.log(sum(weights) / held) / -math.log(TIER) for held in (weights[0], weights[1])]
+    assert tiers(terms, 4, 1_000).tolist() == [0, int(below[0]), int(below[1]), 16]
+    assert (int(below[0]), int(below[1])) == (0, 6)
+    assert tiers([], 2, 1_000).tolist() == [nothing, nothing]

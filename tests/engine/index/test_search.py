@@ -15,6 +15,7 @@ from engine.index.pieces import pattern_of
 from engine.limits import Limits
 from engine.match import compile_tree
 from engine.model import SourceReport
+from engine.ordering import scored
 from engine.plan import distinct_terms, evaluate, matching_rows, occurrences
 from engine.query.bind import bind
 from engine.query.tree import Or, Term, Tree, canonical

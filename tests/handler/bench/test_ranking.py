@@ -10,7 +10,7 @@ from engine.synth import generate
 from handler.bench.corpora import Synth
 from handler.bench.hayfork import app_over
 from handler.bench.queries import searched
-from handler.bench.ranking import Question, judged, known_items, report, story_questions
+from handler.bench.ranking import Question, _places, judged, known_items, report, story_questions
 
 LONG = "one two three four five six seven eight nine ten eleven {}"
 
@@ -40,6 +40,16 @@ def test_the_planted_stories_are_found_by_our_ranking(tmp_path: Path) -> None:
     assert list(told["rankings"]) == ["hayfork", "hayfork, by score alone", "newest first", "FTS5 bm25, unicode61"]
     assert told["rankings"]["hayfork"]["found"] == 1.0
     assert told["rankings"]["newest first"]["found"] == 1.0
+
+
+def test_tied_scores_are_taken_in_every_order() -> None:
+    texts = {name: (name, 0) for name in "abcd"}
+    ranked = [("a", 2.0), ("b", 1.0), ("c", 1.0), ("d", 1.0)]
+    third = pytest.approx(1 / 3)
+    assert _places(ranked, frozenset("a"), texts) == {1: 1.0}
+    assert _places(ranked, frozenset("c"), texts) == {2: third, 3: third, 4: third}
+    assert _places(ranked, frozenset("cd"), texts) == {2: pytest.approx(2 / 3), 3: third}
+    assert _places(ranked[:1], frozenset("d"), texts) == {}
 
 
 def test_without_the_export_the_report_says_so(tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""Hits put in the order they are shown in: scored, in tiers by what they hold, spread within each.
+
+Decides which of an answer's messages come first. Must never know texts' forms, sessions or bytes.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.hits import Hits
+from engine.match import Frequency, compile_tree
+from engine.plan import meaning
+from engine.rank import INSIDE, PREFIX, TENTHS, TOPIC, WHOLE, Scored, bm25, tiers
+from engine.spread import Order, best_places, by_time, spread
+from engine.view import View
+
+__all__ = ["Ranking", "rank", "scored"]
+
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float64]
+
+_SPREAD = 2_048
+"""Best hits that are spread before all are: enough to hold as many conversations as a page shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Rows in the order they are to be shown, how many copies each stands for, and its score (0 in a timeline)."""
+
+    rows: Rows
+    copies: Rows
+    scores: Scores
+
+    def first(self, most: int) -> "Ranking":
+        """The first rows of it."""
+        return Ranking(self.rows[:most], self.copies[:most], self.scores[:most])
+
+
+def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
+    """Put some of the hits' rows in order, `best`, `newest` or `oldest`; at least the first `most` of them."""
+    narrow, view = hits.view.narrow, hits.view
+    sent = narrow.sent_at[rows]
+    if order != "best":
+        timeline = by_time(sent, rows, newest=order == "newest")
+        return Ranking(rows[timeline.places], timeline.copies, np.zeros(len(rows)))
+    found = _Scoring.of(hits, rows)
+    out: list[Ranking] = []
+    for tier in np.unique(found.tiers).tolist():
+        inside = found.tiers == tier
+        out.append(_in_tier(view, rows[inside], found.scores[inside], most - sum(len(each.rows) for each in out)))
+        if sum(len(each.rows) for each in out) >= most:
+            break
+    return Ranking(*(np.concatenate([getattr(each, name) for each in out]) for name in Ranking.__slots__))
+
+
+def _in_tier(view: View, rows: Rows, scores: Scores, most: int) -> Ranking:
+    narrow = view.narrow
+    sent = narrow.sent_at[rows]
+    best = best_places(scores, sent, _SPREAD)
+    if len(best) < len(rows):
+        first = _spread(view, rows[best], scores[best], sent[best]).first(most)
+        # Of one conversation each, they are the best of their conversations, and nothing further back is better.
+        if len(first.rows) == most and len(np.unique(narrow.conversation[first.rows])) == most:
+            return replace(first, copies=_copies(view, first.rows, rows))
+    return _spread(view, rows, scores, sent)
+
+
+def _spread(view: View, rows: Rows, scores: Scores, sent: Rows) -> Ranking:
+    narrow = view.narrow
+    groups, conversations = narrow.copy[rows].astype(np.int64), narrow.conversation[rows].astype(np.int64)
+    chosen: Order = spread(scores, sent, rows, groups, conversations, _talks(view, rows))
+    return Ranking(rows[chosen.places], chosen.copies, scores[chosen.places])
+
+
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """The score and the tier of each of some rows."""
+
+    scores: Scores
+    tiers: Rows
+
+    @classmethod
+    def of(cls, hits: Hits, rows: Rows) -> "_Scoring":
+        view = hits.view
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        terms = _frequencies(hits, ascending)
+        scores, levels = np.empty(len(rows)), np.empty(len(rows), dtype=np.int64)
+        scores[order] = bm25(terms, view.lengths[ascending], view.average_length, view.size)
+        levels[order] = tiers(terms, len(rows), view.size)
+        return cls(scores, levels)
+
+
+def scored(hits: Hits, rows: Rows) -> Scores:
+    """The score of some of the hits' rows, in their order, whatever it is."""
+    return _Scoring.of(hits, rows).scores
+
+
+def _copies(view: View, chosen: Rows, rows: Rows) -> Rows:
+    """How many further copies of each chosen row are among the rows."""
+    groups, wanted = view.narrow.copy[rows], view.narrow.copy[chosen]
+    is_wanted = np.zeros(view.corpus.manifest.copy_groups, dtype=bool)
+    is_wanted[wanted] = True
+    found, sizes = np.unique(groups[is_wanted[groups]], return_counts=True)
+    copies: Rows = sizes[np.searchsorted(found, wanted)] - 1
+    return copies
+
+
+def _talks(view: View, rows: Rows) -> Rows:
+    """The talk of each row; a row that stands in no timeline is one of its own."""
+    talks = view.talks[rows]
+    return np.where(talks >= 0, talks, -1 - rows)
+
+
+def _frequencies(hits: Hits, rows: Rows) -> list[Scored]:
+    """Weighted frequencies of the positive terms: from the index where it knows them, else counted on folded texts."""
+    matcher = compile_tree(hits.query.tree)
+    if not matcher.positive or not len(rows):
+        return []
+    found = {meaning(each.term): each for each in hits.occurrences}
+    terms = [found[meaning(literal.term)] for literal in matcher.positive]
+    tenths = [each.tenths(rows) for each in terms]
+    if any(known is None for known in tenths):
+        texts = hits.view.corpus.folded(rows)
+        counts = [matcher.counts(topic, body) for topic, body in texts]
+        tenths = [
+            known
+            if known is not None
+            else np.array([TOPIC * _weight(row[i].topic) + _weight(row[i].body) for row in counts], dtype=np.int64)
+            for i, known in enumerate(tenths)
+        ]
+    return [
+        Scored(known / TENTHS, hits.document_frequency(each))
+        for each, known in zip(terms, tenths, strict=True)
+        if known is not None
+    ]
+
+
+def _weight(found: Frequency) -> int:
+    return WHOLE * found.whole + PREFIX * found.prefix + INSIDE * found.inside
