@@ -36,6 +36,14 @@ class Ranking:
         """The first rows of it."""
         return Ranking(self.rows[:most], self.copies[:most], self.scores[:most])
 
+    def then(self, other: "Ranking") -> "Ranking":
+        """One after the other."""
+        return Ranking(
+            np.concatenate((self.rows, other.rows)),
+            np.concatenate((self.copies, other.copies)),
+            np.concatenate((self.scores, other.scores)),
+        )
+
 
 def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
     """Put some of the hits' rows in order, `best`, `newest` or `oldest`; at least the first `most` of them."""
@@ -45,13 +53,13 @@ def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
         timeline = by_time(sent, rows, newest=order == "newest")
         return Ranking(rows[timeline.places], timeline.copies, np.zeros(len(rows)))
     found = _Scoring.of(hits, rows)
-    out: list[Ranking] = []
+    ranked = Ranking(rows[:0], rows[:0], found.scores[:0])
     for tier in np.unique(found.tiers).tolist():
-        inside = found.tiers == tier
-        out.append(_in_tier(view, rows[inside], found.scores[inside], most - sum(len(each.rows) for each in out)))
-        if sum(len(each.rows) for each in out) >= most:
+        if len(ranked.rows) >= most:
             break
-    return Ranking(*(np.concatenate([getattr(each, name) for each in out]) for name in Ranking.__slots__))
+        inside = found.tiers == tier
+        ranked = ranked.then(_in_tier(view, rows[inside], found.scores[inside], most - len(ranked.rows)))
+    return ranked
 
 
 def _in_tier(view: View, rows: Rows, scores: Scores, most: int) -> Ranking:
