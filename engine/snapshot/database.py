@@ -78,6 +78,8 @@ def connect(
     if prepare is not None:
         prepare(connection)
     allowed = [*readable, *([temp] if temp else [])]
+    # In a process that was spawned it is on, and goes to standard output, where answers and the protocol are.
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET allowed_directories = ?", [allowed])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -1,6 +1,8 @@
 """A DuckDB that reads where it may, keeps its settings, and stops in time."""
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import duckdb
@@ -106,6 +108,17 @@ def test_what_prepares_a_connection_runs_before_the_lock(tmp_path: Path) -> None
     assert prepared == [connection]
     assert connection.execute("SELECT current_setting('threads')").fetchall() == [(2,)]
     connection.close()
+
+
+def shows_progress(memory: str) -> bool:
+    """Whether a cursor of a connection of ours would; runs in a process of its own."""
+    found = connect(DatabaseSettings(memory, 1), []).cursor().execute("SELECT current_setting('enable_progress_bar')")
+    return bool(found.fetchall()[0][0])
+
+
+def test_a_spawned_process_draws_no_bar_of_progress_among_its_answers() -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(shows_progress, "200MB").result() is False
 
 
 def test_a_fault_of_the_statement_is_ours_and_a_full_disk_the_machines() -> None:
