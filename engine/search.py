@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.answer import Answer
 from engine.call import Call
 from engine.errors import Unavailable
-from engine.excerpts import Block, Ranking, Texts, blocks_of, rank, scored
+from engine.excerpts import Block, Texts, blocks_of
 from engine.hints import close_notes, hints_of, inside_line
 from engine.hits import Hits, find
 from engine.match import compile_tree

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.excerpts import scored
 from engine.hits import find
 from engine.index.pieces import pattern_of
 from engine.limits import Limits
