@@ -291,8 +291,10 @@ def the_stack_is_updated_to_an_http_api_and_its_alias_serves_the_new_policies(st
 def the_stack_is_deleted_and_leaves_only_what_people_put_there(stack: Stack) -> None:
     buckets = {stack.outputs["SourceBucketName"], stack.outputs["CorpusBucketName"]}
     functions = {stack.resource(name) for name in ("McpFunction", "InvokeFunction", "RefreshFunction")}
+    usage = stack.resource("UsageTable")
     sam(stack.home, "delete", "--stack-name", STACK, "--no-prompts", environment=stack.environment)
     left = stack.client("lambda").list_functions()["Functions"]
     assert not functions & {each["FunctionName"] for each in left}
-    assert not stack.client("dynamodb").list_tables()["TableNames"]
+    # What was used and paid outlives the stack.
+    assert stack.client("dynamodb").list_tables()["TableNames"] == [usage]
     assert buckets <= {bucket["Name"] for bucket in stack.client("s3").list_buckets()["Buckets"]}
