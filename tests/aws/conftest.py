@@ -94,7 +94,6 @@ def _deployed(aws: LocalAws, artifact: Path, architecture: str) -> Iterator[Depl
         "LockTable": f"lock-{suffix}",
         "KeysTable": f"keys-{suffix}",
         "UsageTable": f"usage-{suffix}",
-        "PaymentsTable": f"payments-{suffix}",
         "InvokeFunctionAliaslive": "",
     }
     template = load_template(names, Architecture=architecture, SourceOptions=ROLES, PublicUrl="https://hayfork.test")

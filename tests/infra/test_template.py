@@ -99,13 +99,21 @@ def test_further_fields_of_the_source_come_through_a_parameter(monkeypatch: pyte
 
 
 def test_what_is_sold_and_how_comes_through_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    template = load_template(Payment='{"enabled":true,"network":"eip155:8453"}', AuthModes="none")
+    template = load_template(Payment=SELLING, AuthModes="none")
     environment = template.environment("McpFunction")
     for name in ("HAYFORK_X402", "HAYFORK_AUTH_MODES", "HAYFORK_AWS_PAYMENTS_TABLE"):
         monkeypatch.setenv(name, environment[name])
     settings = Settings()
     assert (settings.x402.enabled, settings.x402.network, settings.auth.modes) == (True, "eip155:8453", ("none",))
+    assert settings.aws.payments_table == "<PaymentsTable>"
     assert not {"HAYFORK_X402", "HAYFORK_AWS_PAYMENTS_TABLE"} & set(template.environment("RefreshFunction"))
+    payments = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"}
+    assert allowed(template, "McpRole")["<PaymentsTable.Arn>"] == payments
+
+
+def test_who_sells_nothing_has_no_table_of_payments(template: Template) -> None:
+    assert "PaymentsTable" not in template.of_type("AWS::DynamoDB::Table")
+    assert template.environment("McpFunction")["HAYFORK_AWS_PAYMENTS_TABLE"] == ""
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -114,7 +122,12 @@ def test_every_handler_can_be_imported_and_called(template: Template, function: 
     assert callable(getattr(import_module(module), name))
 
 
-def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> None:
+SELLING = '{"enabled":true,"network":"eip155:8453"}'
+
+
+def test_the_keys_of_each_table_are_those_of_its_adapter() -> None:
+    template = load_template(Payment=SELLING)
+
     def keys(table: str) -> tuple[list[tuple[str, str]], dict[str, str], Any]:
         """Its key schema, the types in it, and its time to live."""
         properties = template.resources[table]["Properties"]
@@ -149,8 +162,8 @@ def test_the_keys_of_each_table_are_those_of_its_adapter(template: Template) -> 
 
 
 @pytest.mark.parametrize("table", ["SeenTable", "LockTable", "KeysTable", "UsageTable", "PaymentsTable"])
-def test_tables_are_on_demand_encrypted_and_recoverable(template: Template, table: str) -> None:
-    properties = template.resources[table]["Properties"]
+def test_tables_are_on_demand_encrypted_and_recoverable(table: str) -> None:
+    properties = load_template(Payment=SELLING).resources[table]["Properties"]
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert properties["SSESpecification"] == {"SSEEnabled": True}
@@ -239,7 +252,6 @@ def test_each_function_may_do_what_it_does_and_no_more(template: Template) -> No
     assert allowed(template, "McpRole") == {
         **answer,
         "<KeysTable.Arn>": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
-        "<PaymentsTable.Arn>": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"},
         "<McpLog.Arn>": log,
         "<InvokeFunction.Arn>:live": {"lambda:InvokeFunction"},
     }
