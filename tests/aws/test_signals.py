@@ -33,7 +33,7 @@ def test_a_call_over_mcp_tells_its_requests_and_nothing_of_what_was_asked(deploy
     assert (first["ColdStarts"], second["ColdStarts"]) == ([1], [0])
     assert first["S3Requests"][0] > second["S3Requests"][0]
     assert first["BytesScanned"][0] > 0
-    assert second["DynamoDbRequests"] == [1], "one claim"
+    assert second["DynamoDbRequests"] == [2], "one claim and one usage record"
     assert second["BytesReturned"] == [len(found.encode())]
     calls = [line for line in lines if line.get("message") == "call"]
     assert len({line["request_id"] for line in calls}) == 2
