@@ -84,7 +84,8 @@ class Folder:
 
     def altered(self, snapshot_id: str, files: Sequence[FileEntry]) -> list[str]:
         assert snapshot_id == SNAPSHOT
-        return [each.name for each in files if (self.path / each.name).stat().st_size != each.size]
+        there = {path.relative_to(self.path).as_posix(): path.stat().st_size for path in self.path.rglob("*.parquet")}
+        return [each.name for each in files if there.get(each.name) != each.size]
 
     def prefix(self, snapshot_id: str) -> str:
         assert snapshot_id == SNAPSHOT

@@ -54,7 +54,9 @@ def test_a_file_of_another_size_is_named(tmp_path: Path, harm: str) -> None:
     database = Database(connect(SETTINGS, [f"{folder}/"]), 20)
     with pytest.raises(BrokenSnapshot) as raised:
         open_corpus(Folder(folder), SNAPSHOT, database)
-    assert raised.value.message.startswith("file 0000/text.parquet of the snapshot is missing or has another size")
+    assert raised.value.message == (
+        "1 of 3 files of the snapshot are missing or not what its manifest says: 0000/text.parquet"
+    )
     with pytest.raises(BadInput):
         open_corpus(Folder(folder), "../x", database)
     database.close()

@@ -1,10 +1,12 @@
 """What becomes of ids and texts before they are stored."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from engine.model import Message, SourceMessage
+from engine.model import Message, SourceMessage, message_key_of
 from engine.snapshot.database import connect
 from engine.snapshot.stage import STAGED, stage
 from tests.engine.corpora import SETTINGS, corpus_of, desk_of, said
@@ -87,7 +89,22 @@ def test_ids_that_were_made_printable_stay_apart(tmp_path: Path) -> None:
 
 def test_progress_is_told_after_each_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.snapshot.stage._BATCH_ROWS", 3)
+    monkeypatch.setattr("engine.snapshot.stage._PART_ROWS", 2)
     connection = connect(SETTINGS, [f"{tmp_path}/"])
     assert list(stage(connection, (said(n, "x") for n in range(7)))) == [3, 6, 7]
-    assert connection.execute(f"SELECT count(*), count(DISTINCT message_key) FROM {STAGED}").fetchall() == [(7, 7)]
+    rows = connection.execute(f"SELECT sequence, message_id, message_key FROM {STAGED} ORDER BY sequence").fetchall()
+    assert rows == [(n, f"general:{n}", message_key_of(f"general:{n}")) for n in range(7)]
+    connection.close()
+
+
+def test_a_part_that_cannot_be_stored_ends_the_staging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.snapshot.stage._PART_ROWS", 2)
+    connection = connect(SETTINGS, [f"{tmp_path}/"])
+
+    def messages() -> Iterator[SourceMessage]:
+        yield from (said(n, "x") for n in range(7))
+        connection.execute(f"DROP TABLE {STAGED}")
+
+    with pytest.raises(duckdb.CatalogException):
+        list(stage(connection, messages()))
     connection.close()
