@@ -17,6 +17,7 @@ from engine.errors import Unavailable
 from engine.excerpts import Block, Texts, blocks_of
 from engine.hints import close_notes, hints_of, inside_line
 from engine.hits import Hits, find
+from engine.index.rows import is_member
 from engine.match import compile_tree
 from engine.ordering import Ranking, rank, scored
 from engine.pack import Packer
@@ -256,13 +257,15 @@ def _accounted(
     displayed = [row for block in taken for row in block.rows]
     picked = [row for row in chosen if row in set(displayed)]
     groups = [row for row in picked if copies[row]]
-    rest = hits.mask.copy()
-    rest[[row for block in taken for row in block.hits]] = False
+    rows = hits.rows
+    shown = np.array(sorted({row for block in taken for row in block.hits}), dtype=np.int64)
+    rest = ~is_member(rows, shown, view.corpus.rows)
     copied = np.zeros_like(rest)
     if groups:
-        copied[pool] = np.isin(view.narrow.copy[pool], view.narrow.copy[groups])
-    copied &= rest
-    earlier = seen & rest & ~copied
+        copied = rest & np.isin(view.narrow.copy[rows], view.narrow.copy[groups])
+        if len(pool) < len(rows):
+            copied &= is_member(rows, pool, view.corpus.rows)
+    earlier = seen[rows] & rest & ~copied
     return _Page(
         lines=tuple(piece.lines for piece in packer.pieces),
         objects=tuple(dict(each) for piece in packer.pieces for each in piece.objects),

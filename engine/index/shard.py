@@ -102,7 +102,7 @@ class ShardIndex:
         return counts
 
     def rows_of(self, region: int, numbers: Longs) -> Ints:
-        """Rows of terms, term after term."""
+        """Rows of terms, given ascending, term after term."""
         return self._gather(region, numbers, 0)
 
     def frequencies_of(self, region: int, numbers: Longs) -> Ints:
@@ -161,14 +161,16 @@ class ShardIndex:
         block = self.files.entry.block
         if len(numbers) > _SLICES:
             places = _spread_out(starts, sizes)
-            values = np.unique(places // block)
-            loaded = self._blocks(values)
-            cuts = np.searchsorted(places, values * block)
-            parts = [
-                loaded[value][column][part - value * block]
-                for value, part in zip(values.tolist(), np.split(places, cuts[1:]), strict=True)
-            ]
-            return np.concatenate(parts)
+            values = np.arange(places[0] // block, places[-1] // block + 1)
+            cuts = np.append(np.searchsorted(places, values * block), total)
+            held = cuts[1:] > cuts[:-1]
+            loaded = self._blocks(values[held])
+            gathered = np.empty(total, dtype=np.uint32)
+            for value, first, end in zip(
+                values[held].tolist(), cuts[:-1][held].tolist(), cuts[1:][held].tolist(), strict=True
+            ):
+                np.take(loaded[value][column], places[first:end] - value * block, out=gathered[first:end])
+            return gathered
         ranges = [
             (value, max(start, value * block), min(end, (value + 1) * block))
             for start, end in zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
@@ -179,7 +181,7 @@ class ShardIndex:
         return cut[0] if len(cut) == 1 else np.concatenate(cut)
 
     def _blocks(self, values: Longs) -> dict[int, Arrays]:
-        keys: list[Key] = [(self.files.postings, value) for value in np.unique(values).tolist()]
+        keys: list[Key] = [(self.files.postings, value) for value in dict.fromkeys(values.tolist())]
         found = self._cache.get(keys, self._load_postings)
         return {key[1]: block for key, block in found.items()}
 

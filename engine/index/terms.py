@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from engine.index.lexicon import Matches
 from engine.index.pieces import Pattern, Piece
 from engine.index.places import Places, chained, gram_places, gram_rows, without_overlap
-from engine.index.rows import summed, unique
+from engine.index.rows import intersected, summed, unique
 from engine.index.shard import WORDS, ShardIndex
 from engine.query.tree import Term
 from engine.rank import INSIDE, PREFIX, TOPIC, WHOLE
@@ -37,7 +37,7 @@ class ShardTerm:
         if len(self._pattern.pieces) > 1:
             parts: list[NDArray[np.integer]] = [self._chains[topic].rows for topic in self._topics]
         else:
-            parts = [self._shard.rows_of(WORDS[topic], self._numbers(topic)) for topic in self._topics]
+            parts = [self._word_rows[topic] for topic in self._topics]
             parts += [gram_rows(self._shard, self._piece, topic) for topic in self._topics]
         return unique(_joined(parts), self._shard.files.rows)
 
@@ -61,36 +61,40 @@ class ShardTerm:
 
         Only for a settled pattern of one piece.
         """
-        counts: dict[str, int] = {}
-        pairs = []
         mask = np.zeros(self._shard.files.rows, dtype=bool)
         mask[rows] = True
-        for topic in self._topics:
-            numbers = self._numbers(topic)
-            found = self._shard.rows_of(WORDS[topic], numbers)
-            sizes = self._shard.document_frequencies(WORDS[topic], numbers)
-            kept = mask[found]
-            pairs.append(
-                (
-                    self._shard.region(WORDS[topic]),
-                    numbers,
-                    np.repeat(np.arange(len(numbers)), sizes)[kept],
-                    found[kept],
-                )
-            )
+        counted = {topic: self._counted(topic, mask) for topic in self._topics}
         runs = _joined([gram_rows(self._shard, self._piece, topic) for topic in self._topics])
-        if len(pairs) == 1 or not len(pairs[1][3]):
-            region, numbers, which, _ = pairs[0]
-            counted = np.bincount(which, minlength=len(numbers))
-            for at in np.flatnonzero(counted).tolist():
-                counts[region.term(int(numbers[at]))] = int(counted[at])
-        else:
-            held: dict[str, set[int]] = {}
-            for region, numbers, which, found in pairs:
-                for at, row in zip(which.tolist(), found.tolist(), strict=True):
-                    held.setdefault(region.term(int(numbers[at])), set()).add(row)
-            counts = {word: len(holders) for word, holders in held.items()}
-        return counts, np.unique(runs[mask[runs]])
+        return self._named(counted, mask), np.unique(runs[mask[runs]])
+
+    def _counted(self, topic: int, mask: NDArray[np.bool_]) -> Longs:
+        """For each word how many of the rows in a mask hold it there."""
+        numbers = self._numbers(topic)
+        sizes = self._shard.document_frequencies(WORDS[topic], numbers)
+        if not len(numbers) or mask[self.rows].all():
+            return sizes
+        counted: Longs = np.add.reduceat(mask[self._word_rows[topic]], np.cumsum(sizes) - sizes, dtype=np.int64)
+        return counted
+
+    def _named(self, counted: dict[int, Longs], mask: NDArray[np.bool_]) -> dict[str, int]:
+        """The words counted, by name; a row that holds a word in body and topic is one."""
+        out: dict[str, int] = {}
+        for topic, counts in counted.items():
+            region, numbers = self._shard.region(WORDS[topic]), self._numbers(topic)
+            for at in np.flatnonzero(counts).tolist():
+                word, count = region.term(int(numbers[at])), int(counts[at])
+                if word in out:
+                    count -= self._in_both(word, mask)
+                out[word] = out.get(word, 0) + count
+        return out
+
+    def _in_both(self, word: str, mask: NDArray[np.bool_]) -> int:
+        """How many rows in a mask hold a word in body and topic."""
+        body, topic = (
+            self._shard.rows_of(region, self._shard.region(region).find(word, starts=True, ends=True)).astype(np.int64)
+            for region in WORDS
+        )
+        return int(np.count_nonzero(mask[intersected(body, topic, len(mask))]))
 
     @property
     def _piece(self) -> Piece:
@@ -103,6 +107,11 @@ class ShardTerm:
     @cached_property
     def _matches(self) -> dict[int, Matches]:
         return {topic: self._shard.region(WORDS[topic]).matches(self._piece.text) for topic in self._topics}
+
+    @cached_property
+    def _word_rows(self) -> dict[int, NDArray[np.uint32]]:
+        """Rows of every posting of the words, word after word."""
+        return {topic: self._shard.rows_of(WORDS[topic], self._numbers(topic)) for topic in self._topics}
 
     def _numbers(self, topic: int) -> Longs:
         piece = self._piece
@@ -121,7 +130,7 @@ class ShardTerm:
             m = self._matches[topic]
             each = WHOLE * m.whole + PREFIX * m.prefix + INSIDE * m.inside
             weights = tf * np.repeat(each, self._shard.document_frequencies(region, numbers))
-        return self._shard.rows_of(region, numbers), weights
+        return self._word_rows[topic], weights
 
 
 def _weights(places: Places) -> Longs:

@@ -185,7 +185,10 @@ def _bind_value(name: str, values: Sequence[str], view: View) -> Condition:
         "status": manifest.statuses,
     }
     column: NDArray[np.int16] = getattr(view.narrow, name)
-    counts = np.bincount(column[view.said] + 1, minlength=len(known[name]) + 1)[1:].tolist()
+    counts = view.remembered.get(
+        ("messages of values", name),
+        lambda: np.bincount(column[view.said] + 1, minlength=len(known[name]) + 1)[1:],
+    ).tolist()
     present = [value for (value, _), count in zip(known[name], counts, strict=True) if count]
     ordinals = {value: ordinal for ordinal, (value, _) in enumerate(known[name])}
     folded = {fold(value).strip(): value for value in present}
