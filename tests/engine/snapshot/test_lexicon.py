@@ -54,16 +54,17 @@ def test_a_snapshot_without_an_index_is_scanned(tmp_path: Path) -> None:
     assert (found.path, found.rows.tolist()) == ("substring", scanned.rows.tolist())
 
 
-def test_an_index_too_wide_to_be_sorted_as_integers_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "value"), [("_KEY_BITS", 0), ("_SLICE_ROWS", 3)])
+def test_an_index_is_the_same_however_its_occurrences_are_cut_and_sorted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
-    files = {}
-    for name in ("plain", "wide"):
-        (tmp_path / name).mkdir()
-        built(tmp_path / name, random_messages(5), 20)
-        files[name] = [path.read_bytes() for path in sorted((tmp_path / name).rglob("*.parquet"))]
-        monkeypatch.setattr("engine.snapshot.lexicon._KEY_BITS", 0)
-    assert files["plain"] == files["wide"]
+    files = []
+    for folder in ("plain", "other"):
+        (tmp_path / folder).mkdir()
+        built(tmp_path / folder, random_messages(5), 20)
+        files.append([path.read_bytes() for path in sorted((tmp_path / folder).rglob("*.parquet"))])
+        monkeypatch.setattr(f"engine.snapshot.lexicon.{name}", value)
+    assert files[0] == files[1]
 
 
 def test_an_empty_corpus_has_an_index_without_words(tmp_path: Path) -> None:

@@ -87,6 +87,12 @@ def test_ids_that_were_made_printable_stay_apart(tmp_path: Path) -> None:
     assert len({m.message_id for m in told}) == 4
 
 
+def test_names_that_are_stored_alike_are_one(tmp_path: Path) -> None:
+    messages = [said(n, "x", author=name, author_id="U", kind=name) for n, name in enumerate(("a\0", "a\ufffd"))]
+    manifest = corpus_of(tmp_path, messages, index=False).manifest
+    assert (manifest.authors, manifest.kinds) == ((("U", "a\ufffd", 2),), (("a\ufffd", 2),))
+
+
 def test_progress_is_told_after_each_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.snapshot.stage._BATCH_ROWS", 3)
     monkeypatch.setattr("engine.snapshot.stage._PART_ROWS", 2)
