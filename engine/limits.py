@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass, field
 
-__all__ = ["Limits", "PageBudget", "QueryLimits", "ScanLimits"]
+__all__ = ["Limits", "PageBudget", "QueryLimits", "Retention", "ScanLimits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +80,11 @@ class Limits:
     """Shorter messages rank as if they had so many words, or "no worries" outranks what was said."""
     close_below: int = 100
     """A term in as many messages of what is searched was spelled as its writers do: nobody asks what it missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which snapshots stay: the newest `keep`, and all younger than `grace_seconds`; the current one always."""
+
+    keep: int = 3
+    grace_seconds: int = 3_600

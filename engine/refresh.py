@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import BrokenSnapshot, EngineError, NotFound
+from engine.limits import Retention
 from engine.model import SourceMessage, SourceReport
 from engine.ports import Progress, SnapshotStore, Source
 from engine.redaction import FORMS_DIGEST, redacted
@@ -26,18 +27,10 @@ from engine.snapshot.write import Stamp, write
 from engine.times import iso, to_datetime
 from engine.watch import go_on, interrupting
 
-__all__ = ["Build", "Retention", "refresh", "sources_digest", "sweep", "verify"]
+__all__ = ["Build", "refresh", "sources_digest", "sweep", "verify"]
 
 _SHOWN_PROBLEMS = 20
 _MORE_ROOM = "raise duckdb.memory_limit, or free the temporary folder"
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """Which snapshots stay: the newest `keep`, and all younger than `grace_seconds`; the current one always."""
-
-    keep: int = 3
-    grace_seconds: int = 3_600
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,12 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return _container.answer(event, context)
 
 
+def _before_snapshot() -> None:
+    # A container that starts without a snapshot loads them when a question first needs them.
+    load_stemmers()
+    gc.collect()
+
+
 def _restored() -> None:
     _signals().restored()
     _container.restart()
@@ -212,8 +218,7 @@ def _start() -> None:
     # Part of Lambda's own image only.
     if find_spec("snapshot_restore_py") is not None:
         hooks = import_module("snapshot_restore_py")
-        load_stemmers()
-        hooks.register_before_snapshot(gc.collect)
+        hooks.register_before_snapshot(_before_snapshot)
         hooks.register_after_restore(_restored)
 
 

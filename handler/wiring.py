@@ -18,17 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import BadInput, quoted
-from engine.limits import Limits
+from engine.limits import Limits, Retention
 from engine.payments import PaymentStore
 from engine.ports import ExportStore, KeyStore, SeenStore, SnapshotStore, Source
 from engine.reader import SnapshotReader
-from engine.refresh import Retention
 from engine.sight import Caller
 from engine.snapshot.database import DatabaseSettings
 from engine.snapshot.statements import Statements
-from engine.sources.roles import RoleRules
-from engine.sources.slack import SlackExport
-from engine.sources.tables import TableSource
 from engine.tally import add
 from engine.usage import UsageStore
 from handler.app import App
@@ -481,12 +477,17 @@ def _source(settings: Settings, source: SourceSettings) -> Source:
 
 def _local_source(settings: Settings, source: SourceSettings) -> Source:
     if source.format == "slack":
+        from engine.sources.roles import RoleRules  # noqa: PLC0415 - who only answers reads no source
+        from engine.sources.slack import SlackExport  # noqa: PLC0415 - likewise
+
         return SlackExport(
             Path(source.location),
             RoleRules(source.rules),
             workspace_url=source.workspace_url or None,
             name=source.name,
         )
+    from engine.sources.tables import TableSource  # noqa: PLC0415 - who only answers reads no source
+
     return TableSource(
         name=source.name,
         format=source.format,

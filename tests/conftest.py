@@ -1,6 +1,7 @@
 """Fixtures that several packages of tests share, and the guard that keeps every test's traffic on this machine."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from tests.loopback.sitecustomize import ATTEMPTS, TOLD_IN, guard
 
 GUARD = Path(__file__).parent / "loopback"
 
+RECURSION_LIMIT = sys.getrecursionlimit()
+"""What the product meets: a library of a chain's cryptography, which tests of payment import, raises it for all."""
+
 
 def pytest_configure() -> None:
     """Refuse traffic beyond loopback, here and in every Python process that inherits this one's environment."""
@@ -22,6 +26,11 @@ def pytest_configure() -> None:
     if str(GUARD) not in path.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join([str(GUARD), *([path] if path else [])])
     guard()
+
+
+def pytest_runtest_setup() -> None:
+    """Deep JSON must meet the interpreter's own limit, not the end of its stack."""
+    sys.setrecursionlimit(RECURSION_LIMIT)
 
 
 def pytest_unconfigure() -> None:

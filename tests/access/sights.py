@@ -10,11 +10,10 @@ from typing import Any
 
 from engine.answer import Answer
 from engine.errors import EngineError
-from engine.limits import Limits
+from engine.limits import Limits, Retention
 from engine.model import ACTIVITY, TOMBSTONE, SourceMessage
 from engine.ports import SeenStore
 from engine.reader import SnapshotReader
-from engine.refresh import Retention
 from engine.requests import (
     CountRequest,
     Criteria,

@@ -11,10 +11,10 @@ import duckdb
 import pytest
 
 from engine.errors import BrokenSnapshot, NotFound, Refused, Unavailable
-from engine.limits import Limits
+from engine.limits import Limits, Retention
 from engine.model import SourceMessage, SourceReport
 from engine.reader import SnapshotReader
-from engine.refresh import Build, Retention, refresh, sweep, verify
+from engine.refresh import Build, refresh, sweep, verify
 from engine.sight import EVERYTHING
 from engine.snapshot.format import FORMAT_VERSION, MANIFEST
 from infra.localdir import LocalSnapshots

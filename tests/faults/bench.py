@@ -18,10 +18,9 @@ import duckdb
 import pytest
 
 from engine.answer import Answer
-from engine.limits import Limits
+from engine.limits import Limits, Retention
 from engine.ports import ExportStore, SeenStore, SnapshotStore
 from engine.reader import SnapshotReader
-from engine.refresh import Retention
 from engine.requests import CountRequest, Criteria, ExportRequest, Request, SearchRequest, ThreadRequest, UnseenRequest
 from engine.sight import Caller
 from engine.snapshot import database
