@@ -17,9 +17,10 @@ import numpy as np
 
 from engine.answer import Answer
 from engine.call import Call
+from engine.choices import COLUMNS
 from engine.errors import BadInput, NotFound, Unavailable
 from engine.excerpts import check
-from engine.export_rows import COLUMNS, MIME_TYPES, encoded
+from engine.export_rows import MIME_TYPES, encoded
 from engine.hints import hints_of
 from engine.hits import Hits, find
 from engine.match import compile_tree

@@ -12,35 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.choices import COLUMNS
 from engine.model import Message
 from engine.snapshot.database import DatabaseSettings, connect, failures_told
 from engine.snapshot.scratch import scratch
 from engine.times import iso_micros
 
-__all__ = ["COLUMNS", "FORMATS", "MIME_TYPES", "encoded"]
-
-COLUMNS = {
-    "message_id": "VARCHAR",
-    "conversation_id": "VARCHAR",
-    "conversation": "VARCHAR",
-    "thread_id": "VARCHAR",
-    "sent_at": "TIMESTAMP",
-    "author_id": "VARCHAR",
-    "author": "VARCHAR",
-    "from_role": "VARCHAR",
-    "to_role": "VARCHAR",
-    "kind": "VARCHAR",
-    "status": "VARCHAR",
-    "topic": "VARCHAR",
-    "body": "VARCHAR",
-    "link": "VARCHAR",
-    "edited_at": "TIMESTAMP",
-    "attributes": "VARCHAR",
-}
-"""What may be written, in this order, with the types of the Parquet form."""
+__all__ = ["MIME_TYPES", "encoded"]
 
 MIME_TYPES = {"jsonl": "application/jsonl", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-FORMATS = tuple(MIME_TYPES)
 
 _PIECE_BYTES = 1 << 18
 """Bytes handed on at a time: enough to make a write worth it."""

@@ -10,19 +10,16 @@ from datetime import tzinfo
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.choices import TIMES
 from engine.query.bind import BoundQuery
 from engine.render import clipped
 from engine.text import display
 from engine.times import Bucketing, bucketing
 from engine.view import View
 
-__all__ = ["DIMENSIONS", "TIMES", "Dimension", "dimension", "period"]
+__all__ = ["Dimension", "dimension", "period"]
 
 Rows = NDArray[np.int64]
-
-TIMES = ("day", "week", "month", "quarter", "year")
-DIMENSIONS = ("conversation", "author", "from_role", "to_role", "kind", "status", "thread", *TIMES)
-"""What `by` may name."""
 
 _TIME_ROWS = 40
 """Buckets of a tabulated time: the latest ones."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.choices import DEFAULT_FIELDS
 from engine.hits import Found, Searched
 from engine.model import Message
 from engine.query.bind import WHOLE_ECHO, Echo
@@ -16,7 +17,6 @@ from engine.text import display, one_line
 from engine.times import iso, to_date, to_minute
 
 __all__ = [
-    "ALL_FIELDS",
     "Shown",
     "bounded_notes",
     "chosen_fields",
@@ -34,27 +34,6 @@ __all__ = [
     "shortened",
 ]
 
-_DEFAULT = (
-    "sent_at",
-    "conversation",
-    "author",
-    "from_role",
-    "kind",
-    "to_role",
-    "status",
-    "thread",
-    "thread_size",
-    "copies",
-    "match",
-    "topic",
-    "text",
-    "truncated",
-)
-_ON_REQUEST = ("link", "edited_at", "score", "attributes")
-
-ALL_FIELDS = (*_DEFAULT, *_ON_REQUEST)
-"""What `fields` may name, beside `headers` for all but the text."""
-
 _NAME_CHARS = 80
 """Longest name of a conversation or author in a line: longer ones are recognised by their beginning."""
 
@@ -65,10 +44,10 @@ _LONG_CHARS = 600
 def chosen_fields(fields: Sequence[str] | None) -> frozenset[str]:
     """The fields a request asks for; `thread` brings its size, `text` its full length when cut."""
     if fields is None:
-        return frozenset(_DEFAULT)
+        return frozenset(DEFAULT_FIELDS)
     chosen = set(fields)
     if "headers" in chosen:
-        chosen |= set(_DEFAULT) - {"text", "truncated"}
+        chosen |= set(DEFAULT_FIELDS) - {"text", "truncated"}
     if "thread" in chosen:
         chosen.add("thread_size")
     if "text" in chosen:

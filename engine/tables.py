@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.facets import TIMES, Dimension
+from engine.choices import TIMES
+from engine.facets import Dimension
 from engine.hits import Hits
 from engine.render import clipped, distinct, inline
 from engine.text import one_line

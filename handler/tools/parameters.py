@@ -7,7 +7,7 @@ an entry in docs/tool-definitions.json. Must never know how a value is used.
 from dataclasses import dataclass
 from enum import Enum
 
-from engine.render import ALL_FIELDS
+from engine.choices import ALL_FIELDS
 
 __all__ = [
     "AFTER_BATCH",

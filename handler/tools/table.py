@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from engine.export_rows import COLUMNS, FORMATS
-from engine.facets import DIMENSIONS
+from engine.choices import COLUMNS, DIMENSIONS, FORMATS
 from handler.tools.parameters import AFTER_BATCH, FIELDS, FILTERS, READING, SESSION, Parameter, Type
 
 __all__ = ["TOOLS", "Annotations", "Tool"]

@@ -14,9 +14,10 @@ import duckdb
 import pytest
 
 from engine.answer import Answer
+from engine.choices import COLUMNS, FORMATS
 from engine.errors import BadInput, BrokenSnapshot, NotFound, Refused, Unavailable
 from engine.export import Job, begin, resume, sight_of, state_of
-from engine.export_rows import COLUMNS, FORMATS, encoded
+from engine.export_rows import encoded
 from engine.model import Message
 from engine.ports import Export
 from engine.requests import Criteria, ExportRequest

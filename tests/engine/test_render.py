@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from engine.choices import ALL_FIELDS
 from engine.hits import Found
 from engine.model import Message
 from engine.render import (
-    ALL_FIELDS,
     Shown,
     bounded_notes,
     chosen_fields,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.facets import DIMENSIONS, dimension
+from engine.choices import DIMENSIONS
+from engine.facets import dimension
 from engine.hits import find
 from engine.model import SourceMessage
 from engine.query.bind import bind

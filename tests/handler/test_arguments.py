@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.choices import COLUMNS, DIMENSIONS
 from engine.errors import MAX_ERROR_BYTES, BadInput
-from engine.export_rows import COLUMNS
-from engine.facets import DIMENSIONS
 from engine.limits import Limits, QueryLimits
 from engine.requests import (
     CountRequest,

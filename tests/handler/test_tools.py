@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from engine.render import ALL_FIELDS
+from engine.choices import ALL_FIELDS
 from engine.requests import Criteria, SearchRequest, ThreadRequest
 from handler.tools.parameters import FIELDS, FILTERS, READING, Parameter, Type
 from handler.tools.schema import definitions
