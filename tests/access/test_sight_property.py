@@ -23,7 +23,7 @@ from tests.local_aws import LocalAws
 
 CORPORA = 8
 SIGHTS = depth(25, 6)
-POLICIES = depth(250, 40)
+POLICIES = depth(250, 25)
 """For each corpus: 2,000 together when digging deep."""
 
 PLANS = 4

@@ -87,6 +87,7 @@ def test_with_traces_each_invocation_is_a_subsegment_of_lambdas_own(deployment: 
     assert "docker.sock" not in sent
 
 
+@pytest.mark.deep
 def test_logs_and_metrics_cost_a_container_little_to_import(
     deployment: Deployment, capsys: pytest.CaptureFixture[str]
 ) -> None:

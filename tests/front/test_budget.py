@@ -19,6 +19,7 @@ from handler.app import App
 from handler.arguments import parse_arguments
 from handler.settings import STRUCTURED_PAGE_BYTES
 from handler.settings_table import LimitSettings
+from tests.depth import DEEP, depth
 from tests.front.corpora import app_over, table_settings
 from tests.front.hostile import FILLERS, calls, crowd_calls, crowded, full_rows, heaviest_calls, random_rows
 from tests.front.told import ERAS, ask
@@ -90,7 +91,7 @@ def assert_rest_fits(port: int) -> None:
 def test_no_result_exceeds_its_page_when_every_field_is_full(tmp_path: Path, filler: str, longest: int) -> None:
     """The longest message is over a megabyte in UTF-8 where each character has four bytes."""
     rows = full_rows(filler, longest)
-    corners = CORNERS if longest > 20_000 else OPPOSITES
+    corners = CORNERS if DEEP and longest > 20_000 else OPPOSITES
     with served(tmp_path, rows) as (app, ports):
         ids = ask(ports[False], "search_messages", limit=10, fields=["id"]).shown
         for tool, arguments in heaviest_calls(rows, ids):
@@ -133,7 +134,7 @@ def test_the_smallest_page_that_settings_allow_holds_every_answer(tmp_path: Path
 
 
 @settings(
-    max_examples=10,
+    max_examples=depth(10, 5),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

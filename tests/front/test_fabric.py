@@ -43,7 +43,7 @@ async def test_the_real_client_is_told_of_13977_searchable_messages(
         assert head.startswith("Hayfork searches fabric: 13,977 messages, 2016-04-19 to 2017-02-07, as of")
         assert facts.startswith("Conversations: fabric-ci-status 4,164, fabric-crypto 3,584, ")
         assert "Roles: client 8,029, bot 3,771, teammate 1,934, unknown 243." in facts
-        assert "Kinds: message 10,136, bot 3,771, activity 1,023 (on request only), file 70." in facts
+        assert "Kinds: message 10,136, bot 3,771, file 70, activity 1,023 (on request only)." in facts
         counted = (await client.call_tool("count_messages", {})).content[0]
         assert isinstance(counted, TextContent)
         assert "found: 13977 messages by " in counted.text

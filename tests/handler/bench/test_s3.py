@@ -15,6 +15,7 @@ from handler.bench.s3_server import Counted, counting_proxy, seaweedfs
 
 @pytest.mark.slow
 @pytest.mark.aws
+@pytest.mark.deep
 def test_a_cold_process_is_counted_step_by_step(tmp_path: Path) -> None:
     found = measure(Asked(1_000, folder=tmp_path, effort=Effort(3)), lambda _: None)
     steps = {step["name"]: step for step in found["steps"]}
