@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any, assert_never
@@ -15,7 +16,7 @@ from typing import Any, assert_never
 from engine.answer import Answer
 from engine.call import Call
 from engine.count import count
-from engine.deadline import seconds_left
+from engine.deadline import ending_in, seconds_left
 from engine.errors import EngineError, NotFound, Unavailable
 from engine.export import Job, begin, resume, sight_of, state_of
 from engine.facts import instructions
@@ -90,7 +91,7 @@ class LocalApp:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._writing: list[_Writing] = []
+        self._writing: set[_Writing] = set()
 
     @property
     def limits(self) -> Limits:
@@ -135,7 +136,7 @@ class LocalApp:
             if parts.patience.lasting:
                 job.run()
             else:
-                _Writing(job).wait(self._left(call))
+                _Writing(job, self._writing).wait(self._left(call))
                 job.fail()
             export = job.export
         return {"export": export.export_id, "state": export.state, "rows": export.rows}
@@ -164,7 +165,7 @@ class LocalApp:
 
     def close(self) -> None:
         """Let go of connections, when the exports that go on are written."""
-        for writing in self._writing:
+        for writing in tuple(self._writing):
             writing.join()
         self._parts.reader.close()
 
@@ -187,8 +188,7 @@ class LocalApp:
         started = begin(request, call, parts.exports, parts.database, parts.admit)
         if isinstance(started, Answer):
             return started
-        writing = _Writing(started)
-        self._writing = [each for each in self._writing if each.is_alive()] + [writing]
+        writing = _Writing(started, self._writing)
         try:
             writing.wait(_wait(self._left(call)))
         except KeyboardInterrupt:
@@ -229,19 +229,18 @@ class LocalApp:
 
 
 class _Writing:
-    """A job in a thread of its own, which the process waits for when it ends."""
+    """A job in a thread of its own, which the process waits for when it ends; among `going` as long as it goes on."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, going: "set[_Writing]") -> None:
         self._job = job
+        self._going = going
         self._failure: BaseException | None = None
         self._waited_for = True
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="export")
+        # What it costs is its own call's, also when that has been answered and another one is under way.
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name="export")
+        going.add(self)
         self._thread.start()
-
-    def is_alive(self) -> bool:
-        """Whether it goes on."""
-        return self._thread.is_alive()
 
     def join(self) -> None:
         """Wait until it has ended."""
@@ -263,12 +262,16 @@ class _Writing:
 
     def _run(self) -> None:
         try:
-            self._job.run()
+            # The end of its call is not its own.
+            with ending_in(math.inf, lambda: 0.0):
+                self._job.run()
         except Exception as error:  # noqa: BLE001 - handed over to whoever waits, else told in the log
             with self._lock:
                 self._failure = error
                 if not self._waited_for:
                     logger.error("an export failed after its call had been answered: %s", tell(error))  # noqa: TRY400 - `tell` logs what may be said of a traceback
+        finally:
+            self._going.discard(self)
 
 
 def _silent(step: str, done: int, total: int | None) -> None:

@@ -8,6 +8,7 @@ the SHA-256 that S3 keeps of each decides. Must never know what a snapshot says.
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from hashlib import sha256
 
 from engine.snapshot.format import MANIFEST, FileEntry
@@ -43,9 +44,12 @@ def altered_files(bucket: Bucket, folder: str, files: Sequence[FileEntry], seal:
     if wrong or seal_of(folder, listed) == seal:
         return wrong
 
-    def is_altered(entry: FileEntry) -> bool:
-        kept = bucket.kept_sha256(folder + entry.name)
+    def is_altered(entry: FileEntry, call: Context) -> bool:
+        kept = call.run(bucket.kept_sha256, folder + entry.name)
         return bool(seal) if kept is None else kept != entry.sha256
 
+    # Each in the context of the call, which counts what it asks and ends in its time.
+    calls = [copy_context() for _ in files]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        return [entry.name for entry, altered in zip(files, pool.map(is_altered, files), strict=True) if altered]
+        answers = pool.map(is_altered, files, calls)
+        return [entry.name for entry, altered in zip(files, answers, strict=True) if altered]

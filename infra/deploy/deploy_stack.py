@@ -98,7 +98,6 @@ def _main() -> int:
     if not template.is_file():
         raise SystemExit("nothing is built: run make build first")
     stack = given.stack or _configured(ROOT / "samconfig.toml")["stack_name"]
-    # All are passed on, so that what the revision stands for is what is deployed.
     yaml = import_module("samcli.yamlhelper")
     plain = yaml.yaml_parse(template.read_text("utf-8"))
     changed, known = given_parameters(given.parameters, given.file), plain["Parameters"]

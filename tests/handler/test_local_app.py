@@ -3,16 +3,19 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.deadline import check_deadline, ending_in
 from engine.errors import BadInput, EngineError, Unavailable
 from engine.ports import Export, ExportSink
 from engine.requests import Criteria, ExportRequest
 from engine.sight import Caller
+from engine.tally import add, counting
 from handler.app import App
 from handler.cli.entry import main
 from handler.cli.shell import Shell
@@ -96,6 +99,55 @@ def assert_set(event: threading.Event) -> None:
     assert event.wait(30)
 
 
+def test_what_an_export_read_after_its_call_was_counted_for_another_caller(apps: Apps) -> None:
+    go_on = threading.Event()
+
+    def write() -> None:
+        assert_set(go_on)
+        add("export_bytes")
+
+    app = apps(write, 0.01)
+    with counting() as own:
+        app.call(ALL, ANN)
+    with counting() as others:
+        go_on.set()
+        app.close()
+    assert (own.counts["export_bytes"] > 0, others.counts) == (True, {})
+
+
+def test_an_export_that_goes_on_has_time_when_its_call_has_none(apps: Apps) -> None:
+    go_on, passed = threading.Event(), [0.0]
+
+    def write() -> None:
+        assert_set(go_on)
+        check_deadline()
+
+    app = apps(write, 0.01)
+    with ending_in(5, lambda: passed[0]):
+        told = app.call(ALL, ANN).object
+        passed[0] = 5
+        go_on.set()
+        app.close()
+    assert app.call(ExportRequest(export=told["export"]), ANN).object["rows"] == 120
+
+
+def test_of_two_exports_begun_at_once_the_end_of_the_process_may_have_waited_for_one(apps: Apps) -> None:
+    go_on, at_once = threading.Event(), threading.Barrier(2)
+    app = apps(lambda: assert_set(go_on), 0.01)
+
+    def export(_: int) -> str:
+        at_once.wait(30)
+        return str(app.call(ALL, ANN).object["export"])
+
+    with ThreadPoolExecutor(2) as callers:
+        begun = list(callers.map(export, range(2)))
+    assert len(app._writing) == 2
+    go_on.set()
+    app.close()
+    assert app._writing == set()
+    assert [app.call(ExportRequest(export=each), ANN).object["rows"] for each in begun] == [120, 120]
+
+
 def test_a_command_waits_for_its_export_and_a_server_does_not(tmp_path: Path) -> None:
     waits: list[int] = []
 
@@ -149,7 +201,7 @@ def test_an_interrupted_export_stops_and_says_so(apps: Apps, monkeypatch: pytest
     begun: list[Any] = []
 
     def interrupt() -> None:
-        begun.append(app._writing[0]._job)
+        begun.append(next(iter(app._writing))._job)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         assert_set(begun[0].cancelled)
 

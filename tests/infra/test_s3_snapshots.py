@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from botocore.credentials import ReadOnlyCredentials
 
+from engine.deadline import ending_in
 from engine.errors import NotFound, Refused, Unavailable
 from engine.snapshot.format import FileEntry
 from engine.watch import watched
@@ -241,6 +242,23 @@ def test_a_snapshot_without_a_seal_is_told_by_checksums_and_sizes(
     assert S3Snapshots(settings).altered(FIRST, [replace(entry, sha256="00" * 32)]) == [TEXT]
     client.put_object(Bucket=settings.bucket, Key=key + TEXT, Body=(folder / TEXT).read_bytes())
     assert S3Snapshots(settings).altered(FIRST, [entry]) == []
+
+
+def test_objects_were_asked_for_one_by_one_after_their_call_had_ended(
+    settings: BucketSettings, folder: Path, local_aws: LocalAws
+) -> None:
+    S3Snapshots(settings).publish(FIRST, folder, None)
+    # Without its seal every object is asked for.
+    key = f"{settings.prefix}snapshots/{FIRST}/manifest.json"
+    local_aws.s3().put_object(Bucket=settings.bucket, Key=key, Body=b"{}")
+    store, passed = S3Snapshots(settings), [0.0]
+    store.read(FIRST, "manifest.json")
+    sent = requests_of(store)
+    events = store._bucket.client.meta.events
+    events.register("after-call.s3.ListObjectsV2", lambda **_: passed.append(5.0))
+    with ending_in(5, lambda: passed[-1]), pytest.raises(Unavailable) as caught:
+        store.altered(FIRST, [entry_of(folder)])
+    assert (caught.value.code, sent) == ("too_slow", ["ListObjectsV2"])
 
 
 def test_large_files_go_up_in_parts_and_come_back_whole(store: S3Snapshots, folder: Path) -> None:
