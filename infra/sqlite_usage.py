@@ -70,10 +70,14 @@ CREATE TABLE IF NOT EXISTS grants (
 _PAY = """
 INSERT INTO accounts VALUES (?, ?) ON CONFLICT DO UPDATE SET balance = balance + excluded.balance
 """
+_CALLS = "SELECT calls FROM minutes WHERE caller_id = ? AND minute BETWEEN ?2 AND ?2 + 1"
 _COUNT = """
 INSERT INTO minutes VALUES (?, ?, 1)
-ON CONFLICT DO UPDATE SET calls = iif(minute = excluded.minute, calls + 1, 1), minute = excluded.minute
+ON CONFLICT DO UPDATE SET
+    calls = iif(minute BETWEEN excluded.minute AND excluded.minute + 1, calls + 1, 1),
+    minute = iif(minute = excluded.minute + 1, minute, excluded.minute)
 """
+"""One minute is kept for each caller: a call that comes late counts in the one after its own, which has begun."""
 
 
 class SqliteUsage:
@@ -97,8 +101,7 @@ class SqliteUsage:
             if _held(db, hold) is not None:
                 return Reserved("held", hold)
             _give_back(db, caller_id, now)
-            row = db.execute("SELECT calls FROM minutes WHERE caller_id = ? AND minute = ?", (caller_id, minute))
-            if per_minute and _first(row) >= per_minute:
+            if per_minute and _first(db.execute(_CALLS, (caller_id, minute))) >= per_minute:
                 return Reserved("too_many", hold)
             balance = _balance(db, caller_id)
             if balance < hold.amount:

@@ -23,14 +23,14 @@ from engine.deadline import check_deadline
 from engine.errors import EngineError, Refused, Unavailable
 from engine.limits import Limits
 from engine.ports import Progress
-from engine.requests import ExportRequest, Request, UnseenRequest
+from engine.requests import ExportRequest, Request, SearchRequest, UnseenRequest
 from engine.sight import Caller
 from engine.tally import Tally, add, current
 from engine.usage import ANSWERED, PROGRESS, REPEATED, Hold, Month, Usage, UsageStore, month_of, record_id
 from handler.app import App
 from handler.auth.policies import is_payer
 from handler.counted import tool_of
-from handler.metering.prices import EXPORT, FREE, Prices, dollars
+from handler.metering.prices import COUNT, EXPORT, FREE, Prices, dollars
 from handler.metering.quotas import UNLIMITED, Quota, Quotas
 
 __all__ = ["MeteredApp", "Rules", "admit_rows"]
@@ -64,7 +64,7 @@ class Rules:
 
 @dataclass(slots=True)
 class _Call:
-    """One call under way. `price` is what its answer will cost; `lost` that the store failed it, which is served."""
+    """One call under way. `price` is the most that its answer costs; `lost`: the store failed it, which is served."""
 
     usage: Usage
     quota: Quota
@@ -170,7 +170,7 @@ class MeteredApp:
         quota = UNLIMITED if exempt else self._rules.quotas.of(caller.caller_id)
         prices = FREE if exempt or is_payer(caller.caller_id) else self._rules.prices
         usage = Usage(record_id(began_at, secrets.token_hex(8)), caller.caller_id, tool, began_at, ANSWERED)
-        asks_progress = isinstance(request, ExportRequest) and request.export is not None
+        asks_progress = _asks_progress(request)
         call = _Call(usage, quota, prices, 0 if asks_progress else prices.price_of(tool))
         if isinstance(request, ExportRequest) and not asks_progress and prices is not FREE:
             call.admit = lambda rows: self._admit_rows(call, rows)
@@ -184,7 +184,8 @@ class MeteredApp:
             if mark and self._store.marked(usage.caller_id, mark) is not None:
                 # It was paid for, and its answer was lost: it returns whatever is used up since.
                 call.price, call.repeats = 0, True
-            elif quota.is_monthly:
+            elif quota.is_monthly and not _asks_progress(request):
+                # What was charged when it began is fetched whatever is used up since, likewise.
                 call.month = self._store.month(usage.caller_id, month_of(usage.began_at))
                 quota.check_month(call.month, call.price, usage.began_at)
             amount = call.price if quota.prepaid else 0
@@ -248,13 +249,13 @@ class MeteredApp:
             return
         usage, told = call.usage, answer.object
         with self._reaching(call, lambda: _after_batch(request, told)):
-            if isinstance(request, ExportRequest) and request.export is not None:
+            if _asks_progress(request):
                 self._settle(call, PROGRESS)
                 return
             if call.repeats and told.get("repeated"):
                 self._settle(call, REPEATED)
                 return
-            price = call.price if not call.repeats else call.prices.price_of(usage.tool)
+            price = _due(call, request, told)
             prepaid = call.quota.prepaid and price > 0
             settled = self._settle(call, ANSWERED, charge=price, prepaid=prepaid, mark=_mark_made(request, told))
             if settled == "charged_before":
@@ -327,9 +328,29 @@ def _too_little(tool: str, price: int, balance: int) -> Refused:
     )
 
 
+def _asks_progress(request: Request) -> bool:
+    return isinstance(request, ExportRequest) and request.export is not None
+
+
+def _due(call: _Call, request: Request, told: dict[str, Any]) -> int:
+    """What an answer costs: its price, and where it shows nothing no more than a count, which says as much."""
+    price = call.price if not call.repeats else call.prices.price_of(call.usage.tool)
+    if isinstance(request, ExportRequest):
+        empty = told.get("rows") == 0 and not told.get("running")
+    else:
+        empty = isinstance(request, SearchRequest | UnseenRequest) and told.get("shown") == 0
+    return min(price, call.prices.price_of(COUNT)) if empty else price
+
+
+def _batch_made(told: dict[str, Any]) -> int:
+    """The batch that a page is, 0 for an empty one: that names the newest of its session, which others are."""
+    batch: int = told.get("batch", 0)
+    return batch if told.get("shown") else 0
+
+
 def _after_batch(request: Request, told: dict[str, Any]) -> str:
     """The way to an answer that was made and not given: its batch has been claimed."""
-    batch = told.get("batch")
+    batch = _batch_made(told)
     if isinstance(request, UnseenRequest) and request.search.session is not None and batch:
         return f"call again with after_batch={batch - 1}, or what this call recorded is never shown"
     return "call again"
@@ -344,7 +365,7 @@ def _mark_repeated(request: Request) -> str:
 
 def _mark_made(request: Request, told: dict[str, Any]) -> str:
     """The mark of what may be asked for again or given back: a batch, or an export that is still to be written."""
-    if isinstance(request, UnseenRequest) and told.get("batch"):
+    if isinstance(request, UnseenRequest) and _batch_made(told):
         return _batch_mark(told["session"], told["batch"])
     if isinstance(request, ExportRequest) and told.get("running"):
         return _export_mark(told["export"])

@@ -12,7 +12,10 @@ from handler.settings import Settings
 from handler.settings_money import PriceSettings
 from handler.tools.table import TOOLS
 
-__all__ = ["EXPORT", "FREE", "PRICE_META", "Prices", "dollars", "prices_of", "shown_prices"]
+__all__ = ["COUNT", "EXPORT", "FREE", "PRICE_META", "Prices", "dollars", "prices_of", "shown_prices"]
+
+COUNT = "count_messages"
+"""The tool whose price is the most that an answer without a message costs."""
 
 EXPORT = "export_messages"
 """The tool that costs by row beside its call."""

@@ -7,6 +7,7 @@ tool works.
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from x402.schemas import PaymentRequirements
 
 from engine.answer import Answer
-from engine.errors import BadInput, Refused, Unavailable, quoted
+from engine.errors import BadInput, NotFound, Refused, Unavailable, quoted
 from engine.payments import Payment
 from engine.requests import ExportRequest, Request, UnseenRequest
 from engine.seen import digest
@@ -173,7 +174,8 @@ class Desk:
         """The answer for its money, or for none where it is free."""
         call, register, payer = order.call, self._parts.register, order.offer.payer
         said = answer.object
-        batch = said.get("batch", 0) if _session_of(call.request) is not None else 0
+        # A page that shows nothing is no batch: it names the newest of its session, which another call made.
+        batch = said.get("batch", 0) if _session_of(call.request) is not None and said.get("shown") else 0
         try:
             result = call.shape(answer)
             unpaid = await self._for_nothing(order, held, answer, result)
@@ -208,7 +210,9 @@ class Desk:
         said, request = answer.object, order.call.request
         if said.get("running") is True:
             return await self._running(order, held, said)
-        if isinstance(request, ExportRequest) and said.get("rows", 0) > order.quote.rows > 0:
+        # Whoever may have paid already gets what there is by now.
+        outgrown = said.get("rows", 0) > order.quote.rows > 0 and order.left_over is None
+        if isinstance(request, ExportRequest) and outgrown:
             raise Declined("there are more rows by now than were paid for")
         if not await self._is_free(order, said):
             return None
@@ -236,10 +240,12 @@ class Desk:
                 next_step="send the same payment with the same call again, within its time",
                 detail=error.detail,
             ) from None
-        if isinstance(request, UnseenRequest) and "batch" in said:
+        if isinstance(request, UnseenRequest) and "batch" in said and said.get("shown"):
             register.note_batch(payer, said["session"], said["batch"])
         if isinstance(request, ExportRequest) and request.export is not None:
-            register.paid_off(register.owed(request.export, payer))
+            # The money has moved: the link goes out, and what is not noted only makes it cost again.
+            with suppress(NotFound, Unavailable):
+                register.paid_off(register.owed(request.export, payer))
 
     async def _running(self, order: _Order, held: Payment, said: dict[str, Any]) -> types.CallToolResult:
         """Only its id: what an export has counted is paid for with its link."""
@@ -247,7 +253,7 @@ class Desk:
         export_id = said["export"]
         if not (isinstance(call.request, ExportRequest) and call.request.export is not None):
             await _in(call, lambda: register.owe(order.offer.payer, export_id, order.quote.amount))
-        await _in(call, lambda: register.let_go(held))
+        await self._dropped(order, held)
         text = f"running, and not paid for yet: ask again with export={export_id}, and pay for the link"
         return call.shape(Answer(text, {"running": True, "export": export_id}))
 

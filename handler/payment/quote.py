@@ -7,6 +7,7 @@ blocks of rows. Must never know whether it will be paid.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.errors import BadInput
 from engine.requests import CountRequest, ExportRequest, Request
 from engine.sight import Caller
 from handler.app import App
@@ -43,9 +44,13 @@ class Quotes:
             return Quote(self.terms.amount(self.prices.price_of(tool)))
         if request.export is not None:
             return self.covered(self.owed(request.export))
-        if request.criteria.is_empty:
-            return self._of_rows(1)  # an error, which is free, whatever was quoted
-        counted = app.call(CountRequest(criteria=request.criteria), caller).object
+        if request.criteria.is_empty or not self.prices.per_row:
+            return self._of_rows(1)  # the former an error, which is free, whatever was quoted
+        try:
+            counted = app.call(CountRequest(criteria=request.criteria), caller).object
+        except BadInput:
+            # Such an error names values that exist, which is not for whoever has not paid: the export meets it again.
+            return self._of_rows(1)
         return self._of_rows(counted["found"]["messages"])
 
     def covered(self, amount: int) -> Quote:

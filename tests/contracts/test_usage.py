@@ -198,6 +198,21 @@ def test_a_minute_takes_so_many_calls_and_the_next_one_as_many_again(opened: Ope
     assert store.month(ADA, "2016-11").calls == 6
 
 
+def test_a_call_that_came_late_had_the_minute_after_its_own_forgotten(opened: Open) -> None:
+    store, minute = opened(), NOON + 60 * SECOND
+    first, late, next_one = usage(1, minute), usage(2, minute - 1), usage(3, minute + 1)
+    states = [
+        store.reserve(hold_of(made, 0), per_minute=1, now=made.began_at).state for made in (first, late, next_one)
+    ]
+    assert (states[0], states[2]) == ("held", "too_many")
+    # A clock that was ahead keeps nobody out until it is right.
+    ahead, right = usage(4, minute + 9_999 * SECOND), usage(5, minute + 120 * SECOND)
+    assert [store.reserve(hold_of(made, 0), per_minute=1, now=made.began_at).state for made in (ahead, right)] == [
+        "held",
+        "held",
+    ]
+
+
 def test_a_full_minute_holds_no_credit(opened: Open) -> None:
     store = opened()
     credit(store, 100)

@@ -10,10 +10,11 @@ import pytest
 
 from engine.answer import Answer
 from engine.errors import EngineError, NotFound, Refused, Unavailable
-from engine.requests import CountRequest, Criteria, Request
+from engine.requests import CountRequest, Criteria, ExportRequest, Request, SearchRequest
 from engine.sight import Caller
 from engine.tally import add, counting, note_snapshot
 from engine.usage import Account, Month, Usage, UsageStore
+from handler.metering.prices import Prices
 from handler.metering.quotas import UNLIMITED, Quota, Quotas
 from handler.settings_money import QuotaSettings
 from infra.sqlite_usage import SqliteUsage
@@ -126,6 +127,49 @@ def test_a_repeat_of_a_batch_that_was_not_charged_costs_its_price_once(store: Sq
     app = metered(store, inner=inner, clock=clock)
     sequenced(clock, app, unseen("s", 0), unseen("s", 0))
     assert told(store) == [("unseen", "ok", 30), ("unseen", "repeat", 0)]
+
+
+def showing_nothing(request: Request, _: Caller) -> Answer:
+    """Nothing, or nothing new: the page of a session then names its newest batch, which another call made."""
+    if isinstance(request, ExportRequest):
+        return Answer("found: 0 messages", {"rows": 0})
+    if request == unseen("s"):
+        return Answer("found: 9 messages", {"session": "s", "batch": 1, "shown": 0, "messages": []})
+    return Answer("found: 0 messages", {"shown": 0, "messages": []})
+
+
+def test_an_answer_that_showed_nothing_cost_more_than_a_count_which_says_as_much(store: SqliteUsage) -> None:
+    credit(store, 1_000)
+    search = SearchRequest(Criteria(query="nowhere"))
+    clock = Clock()
+    app = metered(store, PREPAID, inner=Paged(answer=showing_nothing), clock=clock)
+    sequenced(clock, app, search, unseen("s"), export(), COUNT)
+    assert told(store) == [("search", "ok", 10), ("unseen", "ok", 10), ("export", "ok", 10), ("count", "ok", 10)]
+    assert store.account("key:ada", now=clock.now) == Account("key:ada", 960, 0)
+    dear = Prices({"count_messages": 500, "search_messages": 20})
+    sequenced(clock, metered(store, PREPAID, inner=Paged(answer=showing_nothing), clock=clock, prices=dear), search)
+    assert told(store)[-1] == ("search", "ok", 20)
+
+
+def test_an_empty_page_was_free_as_if_it_were_its_sessions_newest_batch_again(store: SqliteUsage) -> None:
+    clock, inner = Clock(), Paged()
+    app = metered(store, inner=inner, clock=clock)
+    sequenced(clock, app, unseen("s"))
+    inner.answer = showing_nothing
+    sequenced(clock, app, unseen("s"), unseen("s"))
+    assert told(store) == [("unseen", "ok", 30), ("unseen", "ok", 10), ("unseen", "ok", 10)]
+
+
+def test_an_empty_page_paid_for_a_batch_of_its_session_that_was_not_charged(store: SqliteUsage) -> None:
+    clock = Clock()
+    empty = metered(store, inner=Paged(answer=showing_nothing), clock=clock)
+    claimed = Paged(batches={"s": 1})  # by a call that died before it was charged
+    sequenced(clock, empty, unseen("s"))
+    sequenced(clock, metered(store, inner=claimed, clock=clock), unseen("s", 0))
+    assert told(store) == [("unseen", "ok", 10), ("unseen", "ok", 30)]
+    with pytest.raises(Unavailable) as refused:
+        metered(down(store, "settle"), inner=Paged(answer=showing_nothing)).call(unseen("s"), ADA)
+    assert refused.value.next_step == "call again"
 
 
 def test_a_lost_answer_returns_even_when_everything_is_used_up(store: SqliteUsage) -> None:
@@ -295,6 +339,24 @@ def test_how_far_an_export_is_costs_nothing_and_one_that_failed_is_given_back(st
     assert told(store)[:3] == [("export", "ok", 71), ("export", "progress", 0), ("export", "export_failed", 0)]
     assert sorted(told(store)[3:]) == [("export", "export_failed", 0), ("export", "refund", -71)]
     assert store.account("key:ada", now=clock.now) == Account("key:ada", 1_000, 0)
+
+
+@pytest.mark.parametrize(
+    "quota",
+    [QuotaSettings(calls_per_month=1), QuotaSettings(bytes_per_month=7), QuotaSettings(spend_per_month=71)],
+)
+def test_an_export_that_was_paid_for_could_not_be_fetched_when_the_month_was_used_up(
+    store: SqliteUsage, quota: QuotaSettings
+) -> None:
+    def work(request: Request, _: Caller) -> Answer:
+        if request == export():
+            return Answer("running", {"running": True, "export": "id", "rows": 0})
+        return Answer("link", {"link": "L", "rows": 3})
+
+    clock = Clock()
+    app = metered(store, quota, inner=Paged(answer=work, rows=3), clock=clock)
+    assert sequenced(clock, app, export(), export("id"), COUNT) == ["running", "link", "quota_exceeded"]
+    assert told(store) == [("export", "ok", 71), ("export", "progress", 0)]
 
 
 def test_a_call_belongs_to_the_month_it_began_in_though_it_ends_in_the_next(store: SqliteUsage) -> None:

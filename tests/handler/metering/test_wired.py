@@ -72,6 +72,19 @@ def test_a_session_with_an_export_is_metered_from_end_to_end(settings: Settings)
     assert told["credit"] == {"balance_micros": 4, "held_micros": 0}
 
 
+def test_questions_that_a_session_had_nothing_new_for_were_answered_for_nothing(settings: Settings) -> None:
+    app, store = build_counted_app(settings, lambda: NOON), build_usage(settings)
+    store.grant(Grant("key:ada", "first", 2 + 3 + 3 * 1 + 2, NOON))
+    session = ask(app, "search_messages", query="docker", limit=1)["session"]
+    assert ask(app, "unseen_messages", query="docker", limit=1, session=session)["shown"] == 1
+    for _ in range(3):
+        assert ask(app, "unseen_messages", query="nothing of the kind", session=session)["shown"] == 0
+    with pytest.raises(Refused, match="the credit is"):
+        ask(app, "unseen_messages", query="nothing of the kind", session=session)
+    charged = sorted((each.tool, each.outcome, each.charge) for each in store.records("key:ada", "2016-11"))
+    assert charged == [("search_messages", "ok", 2), *[("unseen_messages", "ok", 1)] * 3, ("unseen_messages", "ok", 3)]
+
+
 def test_an_export_beyond_credit_leaves_no_file(settings: Settings) -> None:
     app, store = build_counted_app(settings, lambda: NOON), build_usage(settings)
     store.grant(Grant("key:ada", "first", 609, NOON))

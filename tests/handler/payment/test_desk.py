@@ -11,9 +11,9 @@ import pytest
 from anyio import to_thread
 
 from engine.answer import Answer
-from engine.errors import EngineError, NotFound, Refused, Unavailable
+from engine.errors import BadInput, EngineError, NotFound, Refused, Unavailable
 from engine.payments import Payment, PaymentStore
-from engine.requests import CountRequest, Criteria, ExportRequest, Request, SearchRequest
+from engine.requests import CountRequest, Criteria, ExportRequest, Request, SearchRequest, UnseenRequest
 from engine.sight import Caller
 from engine.usage import month_of
 from handler.auth.policies import VISITOR
@@ -227,6 +227,110 @@ async def test_a_long_export_is_paid_for_with_its_link(stall: Stall, facilitator
         assert text_of(done) == "link: L"
     # Three thousand rows at 10, and the call; the second link was free.
     assert (payer.paid, other.paid) == ([35_000], [])
+
+
+def unsure(question: str, truly: Callable[[], tuple[int, bytes]]) -> tuple[int, bytes]:
+    """Has a settlement done, and its answer lost."""
+    told = truly()
+    return (500, b"boom") if question == "settle" else told
+
+
+async def test_an_empty_page_bought_a_batch_of_its_session_that_was_not_paid_for(
+    stall: Stall, facilitator: FacilitatorServer
+) -> None:
+    payer, asked = Payer(facilitator), []
+
+    def page(request: Request, _: Caller) -> Answer:
+        asked.append(request)
+        repeated: dict[str, Any] = {"shown": 1, "repeated": True}
+        again = isinstance(request, UnseenRequest) and request.after_batch is not None
+        return Answer("page", {"session": "s", "batch": 2} | (repeated if again else {"shown": 0}))
+
+    stall.app.answer = page
+    empty = UnseenRequest(replace(SEARCH, session="s"))
+    payment = await stall.signed(payer, "unseen_messages", empty)
+    facilitator.meddle = unsure
+    required(await stall.call("unseen_messages", empty, payment))
+    facilitator.meddle = None
+    # Asked for again it is that empty page, not the batch that was the newest then.
+    assert RECEIPT in ((await stall.call("unseen_messages", empty, payment)).meta or {})
+    assert asked == [empty, empty]
+    batch = UnseenRequest(replace(SEARCH, session="s"), after_batch=1)
+    answered = await stall.call("unseen_messages", batch, await stall.signed(payer, "unseen_messages", batch))
+    assert RECEIPT in (answered.meta or {})
+    assert payer.paid == [2_000, 2_000]
+
+
+async def test_a_link_that_was_paid_for_was_kept_back_when_that_could_not_be_noted(
+    stall: Stall, facilitator: FacilitatorServer
+) -> None:
+    payer = Payer(facilitator)
+    stall.app.answer = lambda _request, _caller: Answer("link: L", {"link": "L", "rows": 1}, "L")
+    Register(stall.store, now, 20.0).owe(payer.address.lower(), "E", 15_000)
+    poll = ExportRequest(export="E")
+    payment = await stall.signed(payer, "export_messages", poll)
+
+    class Gone(Failing):
+        def get(self, payment_id: str) -> Payment | None:
+            if payer.paid and payment_id.startswith("export:"):
+                raise Unavailable("store_unreachable", "the store is out of reach")
+            return super().get(payment_id)
+
+    stall.keep(Gone(stall.store, "none"))
+    done = await stall.call("export_messages", poll, payment)
+    assert (text_of(done), RECEIPT in (done.meta or {}), payer.paid) == ("link: L", True, [15_000])
+
+
+@pytest.mark.parametrize("later", [{"running": True, "export": "E"}, {"link": "L", "rows": 1_001}])
+async def test_a_payment_that_may_have_moved_was_forgotten_when_its_export_ran_on_or_grew(
+    stall: Stall, facilitator: FacilitatorServer, later: dict[str, Any]
+) -> None:
+    payer = Payer(facilitator)
+    told: list[dict[str, Any]] = []
+
+    def export(request: Request, _: Caller) -> Answer:
+        if isinstance(request, CountRequest):
+            return Answer("", {"found": {"messages": 1_000}})
+        return Answer("export", told.pop(0))
+
+    stall.app.answer = export
+    told[:] = [{"link": "L", "rows": 1_000}, later, {"link": "L", "rows": 1_000}]
+    payment = await stall.signed(payer, "export_messages", EXPORT)
+    facilitator.meddle = unsure
+    required(await stall.call("export_messages", EXPORT, payment))
+    facilitator.meddle = None
+    second = await stall.call("export_messages", EXPORT, payment)
+    if "running" in later:
+        assert text_of(second).startswith("running, and not paid for yet")
+        second = await stall.call("export_messages", EXPORT, payment)
+    assert (RECEIPT in (second.meta or {}), payer.paid) == (True, [15_000])
+
+
+async def test_a_quote_told_whoever_had_not_paid_which_authors_there_are(
+    stall: Stall, facilitator: FacilitatorServer
+) -> None:
+    payer = Payer(facilitator)
+
+    def unknown(_request: Request, _caller: Caller) -> Answer:
+        raise BadInput("unknown_value", "unknown author 'Zura'", next_step="did you mean 'Zara'?")
+
+    stall.app.answer = unknown
+    quoted = required(await stall.call("export_messages", EXPORT))
+    assert "Zara" not in str(quoted)
+    assert [asked.amount for asked in quoted.accepts] == ["15000"]
+    with pytest.raises(BadInput, match="unknown author"):
+        await stall.call("export_messages", EXPORT, payer.signed(quoted.accepts[0]))
+    assert payer.paid == []
+
+
+async def test_a_quote_of_an_export_whose_rows_cost_nothing_counted_them(
+    facilitator: FacilitatorServer, tmp_path: Path
+) -> None:
+    stall = Stall(facilitator, tmp_path)
+    prices = replace(stall.desk._parts.quotes.prices, per_row=0)
+    stall.desk._parts = replace(stall.desk._parts, quotes=replace(stall.desk._parts.quotes, prices=prices))
+    assert [asked.amount for asked in required(await stall.call("export_messages", EXPORT)).accepts] == ["5000"]
+    assert stall.app.calls == []
 
 
 async def test_an_export_that_outgrew_its_payment_is_quoted_anew(stall: Stall, facilitator: FacilitatorServer) -> None:
