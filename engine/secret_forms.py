@@ -44,11 +44,12 @@ class Form:
 
 _START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"
 """Where a word begins, in the escapes of a URL too: in the base64 of a picture any short prefix stands somewhere."""
-_END = r"(?![A-Za-z0-9_-])"
+_END = r"(?!_*[A-Za-z0-9-])"
+"""Where one ends; the underscores of Slack's italics are no part of it."""
 
 _AWS = ("AKIA", "ASIA", "ABIA", "ACCA", "A3T")
 _AWS_KEY = re.compile(rf"{_START}(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[0-9A-Z]{{16}}(?![A-Za-z0-9])")
-_FORTY = r"(?<![A-Za-z0-9/+_-])(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=_-])"
+_FORTY = r"(?<![A-Za-z0-9/+-])(?<![A-Za-z0-9/+-]_)(?P<secret>[A-Za-z0-9/+]{40})(?!_*[A-Za-z0-9/+=-])"
 
 
 def _is_no_hash(match: re.Match[str]) -> bool:
@@ -103,8 +104,11 @@ _LOGIN = re.compile(r"//[^\s:/@]*:[^\s:/@]{3,}@")
 """A password in a URL may be short; its edges are there."""
 
 _PRIVATE = r"(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?"
-_BREAK = r"(?:\s|\\[rn])*"
-"""Lines end as they do, or as a string in JSON says it."""
+_BREAK = r"(?:[\s>]|\\[rn])*"
+"""Lines end as they do, or as a string in JSON says it, and begin as a quotation does."""
+_SLASH = r"(?:\\?/|%2[Ff])"
+_DASH = r"(?:-|%2[Dd])"
+"""As they stand in JSON and in URLs, too."""
 
 FORMS: tuple[Form, ...] = (
     _form(
@@ -120,8 +124,17 @@ FORMS: tuple[Form, ...] = (
         "private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-[0-9]: [\s\S]{0,20000}?Private-MAC: [0-9a-f]{40,}"
     ),
     _form("private key", "AGE-SECRET-KEY-", rf"AGE-SECRET-KEY-1[0-9A-Z]{{58}}{_END}"),
-    _form("slack webhook", "hooks.slack.com/", r"hooks\.slack\.com/[a-z]+/(?P<secret>[A-Za-z0-9_/]{20,})"),
-    _form("slack token", "xox", r"(?:xoxe\.)?xox[a-z]-[0-9]+-[A-Za-z0-9-]{14,}|xoxd-[A-Za-z0-9%+/=_-]{40,}"),
+    _form(
+        "slack webhook",
+        "hooks.slack",
+        rf"hooks\.slack(?:-gov)?\.com{_SLASH}[a-z]+{_SLASH}(?P<secret>(?:[A-Za-z0-9_]|{_SLASH}){{20,}})",
+    ),
+    _form(
+        "slack token",
+        "xox",
+        rf"(?:xoxe\.)?xox[a-z]{_DASH}[0-9]+{_DASH}(?:[A-Za-z0-9]|{_DASH}){{14,}}|xoxd-[A-Za-z0-9%+/=_-]{{40,}}",
+    ),
+    _form("slack token", "xwfp-", r"xwfp-(?=[A-Za-z-]*[0-9])[A-Za-z0-9-]{20,}"),
     _form("slack token", "xapp-", r"xapp-[0-9]+-[A-Z0-9]+-[0-9]+-[A-Za-z0-9]{10,}"),
     _form(
         "aws session token",

@@ -99,9 +99,9 @@ class ApiKeys:
             return
         with self._lock:
             held = self._remembered.get(key.key_id)
-            if held is not None:
-                # When it was read stays: a use must not put off a revocation.
-                self._remembered[key.key_id] = replace(held, key=replace(key, used_at=now))
+            if held is not None and held.key is not None:
+                # What was read and when stays: a use must not put off a revocation, nor undo one read meanwhile.
+                self._remembered[key.key_id] = replace(held, key=replace(held.key, used_at=now))
         # A key is good without the note.
         with suppress(Unavailable):
             self._store.used(key.key_id, now)

@@ -58,6 +58,14 @@ def test_every_kind_is_told_in_the_documentation() -> None:
     assert [form.kind for form in FORMS if f"`{form.kind}`" not in page] == []
 
 
+@pytest.mark.parametrize("sign", ["_", "*", "~", "`", "__"])
+def test_slack_markup_around_a_secret_does_not_hide_it(sign: str) -> None:
+    alone = [planted for planted in PLANTED if clean(planted.secret) == mark(planted.kind)]
+    assert len({planted.kind for planted in alone}) > 25
+    shown = [planted for planted in alone if planted.secret in clean(f"see {sign}{planted.secret}{sign}")]
+    assert shown == []
+
+
 def test_many_secrets_in_one_text_are_all_replaced() -> None:
     text = "\n\n".join(planted.text for planted in PLANTED)
     found: Counter[str] = Counter()

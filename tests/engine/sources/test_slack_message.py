@@ -1,11 +1,13 @@
 """One record of a day file: what it becomes, by its shape."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from engine.model import SourceMessage
+from engine.redaction import redacted
 from engine.sources.roles import RoleRule, RoleRules
 from engine.sources.slack_message import (
     BadRecord,
@@ -17,6 +19,7 @@ from engine.sources.slack_message import (
 )
 from engine.sources.slack_people import People
 from engine.sources.slack_text import Naming
+from tests.engine.planted import LOOKALIKES, PLANTED
 
 _TS = "1485334142.000004"
 _GENERAL = Conversation("C1", "general")
@@ -299,3 +302,23 @@ def test_attributes_hold_no_address_and_no_token() -> None:
     record = {"user": "U1", "file": file, "files": "none", "user_profile": {"email": "ann@partner.example"}}
     assert json.loads(_message(record).attributes or "") == {"files": [{"name": 'x?","', "type": "png"}]}
     assert _message({"user": "U1", "files": [{}], "reactions": [{"count": 3}]}).attributes is None
+
+
+def test_a_token_that_somebody_posted_is_left_to_redaction_which_counts_it() -> None:
+    posted = [planted for planted in PLANTED if planted.kind.startswith("slack") and "?t=" not in planted.text]
+    found: Counter[str] = Counter()
+    records = [{"user": "U1", "text": planted.text.replace("&", "&amp;")} for planted in posted]
+    kept = list(redacted(map(_message, records), found))
+    assert [message.body for message in kept] == [planted.clean for planted in posted]
+    assert found == Counter(planted.kind for planted in posted)
+    assert found["slack token"] > 4
+
+
+def test_what_only_looks_like_a_token_comes_whole_through_source_and_redaction() -> None:
+    found: Counter[str] = Counter()
+    records = [
+        {"user": "U1", "text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+        for text in LOOKALIKES
+    ]
+    assert [message.body for message in redacted(map(_message, records), found)] == LOOKALIKES
+    assert not found

@@ -1,13 +1,16 @@
 """API keys: how one is made, what recognises it, and when it ends."""
 
 import hmac
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from engine.errors import Unavailable
-from handler.auth.api_key import ApiKeys, mint_key
+from engine.ports import Key
+from handler.auth.api_key import ApiKeys, _Remembered, mint_key
 from handler.auth.identity import Identity
 from infra.sqlite_keys import SqliteKeys
 from tests.handler.auth.stores import NOON, SECOND, Asked, Clock
@@ -90,6 +93,37 @@ def test_use_does_not_put_a_revocation_off(keys: ApiKeys, store: Asked, clock: C
         clock.pass_seconds(1)
         answers.append(keys.identify(credential) is not None)
     assert answers == [True] * 29 + [False] * 31
+
+
+class Slow(Key):
+    """A key whose holder is held up between the proof and the note of its use, for as long as `meanwhile` takes."""
+
+    meanwhile: ClassVar[Callable[[], None]]
+
+    def opens(self, now: int) -> bool:
+        opened = Key.opens(self, now)
+        meanwhile, Slow.meanwhile = Slow.meanwhile, lambda: None
+        meanwhile()
+        return opened
+
+
+def test_a_use_that_is_noted_late_does_not_undo_a_revocation_read_meanwhile(
+    keys: ApiKeys, store: Asked, clock: Clock
+) -> None:
+    key, credential = mint_key("billing", NOON)
+    store.add(key)
+    keys._remembered[key.key_id] = _Remembered(Slow(key.key_id, key.name, key.digest, key.created_at), clock.now)
+    seen: list[Identity | None] = []
+
+    def revoked_and_read() -> None:
+        store.revoke(key.key_id, clock.now)
+        clock.pass_seconds(31)
+        seen.append(keys.identify(credential))
+
+    Slow.meanwhile = revoked_and_read
+    assert keys.identify(credential) is not None
+    seen.append(keys.identify(credential))
+    assert seen == [None, None]
 
 
 def test_the_last_use_is_written_once_a_minute(keys: ApiKeys, store: Asked, clock: Clock) -> None:

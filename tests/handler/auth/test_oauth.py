@@ -279,6 +279,17 @@ def test_the_challenge_leads_to_the_metadata_and_that_to_the_server(
     }
 
 
+def test_pages_of_the_web_may_read_the_metadata_and_nothing_else(server: Server, desk: Container) -> None:
+    page, path = {"origin": "https://app.example"}, METADATA.removeprefix(ADDRESS)
+    proven = page | {"authorization": f"Bearer {server.forged(AT)}"}
+    answers = [
+        asked(desk, request)
+        for request in (event(None, page, method="GET", path=path), event(None, page), event(None, proven))
+    ]
+    told = [(status, headers.get("access-control-allow-origin")) for status, headers, _ in answers]
+    assert told == [(200, "*"), (401, None), (403, None)]
+
+
 def test_a_tool_wants_its_scope_and_says_which(server: Server, tmp_path: Path, clock: Clock) -> None:
     export = tools_call("export_messages", {"query": "docker"})
     with serving(server, tmp_path, clock, oauth_scopes=(READ,), oauth_tool_scopes={"export_messages": EXPORT}) as made:
