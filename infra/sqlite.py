@@ -15,6 +15,7 @@ from pathlib import Path
 
 from engine.errors import Unavailable
 from engine.ports import Batch
+from infra.sqlite_file import opened
 
 __all__ = ["SqliteSeen"]
 
@@ -105,34 +106,17 @@ class SqliteSeen:
             ) from error
 
     def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         # Sessions belong to their callers: the file is nobody else's to read.
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(
-            self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
-        )
+        connection = opened(self._path, self._busy_seconds)
         try:
-            self._set_up(connection)
+            # A power cut may lose the last batches, never the file: some messages are then shown once more.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_TABLE)
+            connection.execute(_INDEX)
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _set_up(self, connection: sqlite3.Connection) -> None:
-        # The change to WAL does not wait for others as statements do: it fails at once, so it is tried again.
-        deadline = time.monotonic() + self._busy_seconds
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-        # A power cut may lose the last batches, never the file: some messages are then shown once more.
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(_TABLE)
-        connection.execute(_INDEX)
 
 
 def _key(session: str) -> bytes:

@@ -4,7 +4,6 @@ Decides that one statement is one change, so that two processes never lose one a
 only digests come here.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from engine.errors import Unavailable
 from engine.ports import Key
+from infra.sqlite_file import made_private
 
 __all__ = ["SqliteKeys"]
 
@@ -70,9 +70,8 @@ class SqliteKeys:
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             # Who may write here decides who may ask: the file is nobody else's.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            made_private(self._path)
             with closing(sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None)) as connection:
                 connection.execute(_TABLE)
                 yield connection

@@ -4,7 +4,6 @@ Decides that one statement is one change, so that of two processes one is told n
 bought: ids and digests come here, no signature.
 """
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from engine.errors import Unavailable
 from engine.payments import Payment
+from infra.sqlite_file import made_private
 
 __all__ = ["SqlitePayments"]
 
@@ -76,9 +76,8 @@ class SqlitePayments:
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             # Who may write here could have one payment buy two answers: the file is nobody else's.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            made_private(self._path)
             with closing(sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None)) as connection:
                 connection.execute(_TABLE)
                 connection.execute(_INDEX)

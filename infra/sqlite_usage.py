@@ -7,7 +7,6 @@ processes one sees what the other has left. Commits are synchronous, since they 
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, fields, replace
@@ -29,6 +28,7 @@ from engine.usage import (
     refund_mark,
     refund_of,
 )
+from infra.sqlite_file import opened
 
 __all__ = ["SqliteUsage"]
 
@@ -248,33 +248,16 @@ class SqliteUsage:
             ) from error
 
     def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         # Who may write here decides who has paid: the file is nobody else's.
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(
-            self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
-        )
+        connection = opened(self._path, self._busy_seconds)
         try:
-            self._set_up(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            for statement in filter(str.strip, _TABLES.split(";")):
+                connection.execute(statement)
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _set_up(self, connection: sqlite3.Connection) -> None:
-        # The change to WAL does not wait for others as statements do: it fails at once, so it is tried again.
-        deadline = time.monotonic() + self._busy_seconds
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-        connection.execute("PRAGMA synchronous = FULL")
-        for statement in filter(str.strip, _TABLES.split(";")):
-            connection.execute(statement)
 
 
 def _first(rows: sqlite3.Cursor) -> int:
