@@ -122,8 +122,13 @@ def _redact_member(name: str, value: Any, found: Counter[str]) -> Any:
     if not isinstance(value, str):
         return _redact_value(value, found)
     label = f"{name}="
-    clean = redact(f"{label}{value}", found)
-    return clean.removeprefix(label) if clean.startswith(label) else redact(value, found)
+    beside: Counter[str] = Counter()
+    clean = redact(f"{label}{value}", beside)
+    if not clean.startswith(label):
+        # The name holds one itself, which is counted with the names.
+        return redact(value, found)
+    found.update(beside)
+    return clean.removeprefix(label)
 
 
 def _without(form: Form, text: str, found: Counter[str], told_apart: str) -> str:

@@ -210,6 +210,13 @@ def test_a_name_that_is_a_secret_itself_does_not_save_its_value() -> None:
     assert json.loads(kept.attributes or "") == {mark("github token"): mark("github token")}
 
 
+def test_a_secret_in_a_name_was_counted_again_for_each_text_beside_it() -> None:
+    _, found = one(said(1, "hello", attributes=json.dumps({TOKEN.secret: "harmless"})))
+    assert found == {"github token": 1}
+    _, found = one(said(1, "hello", attributes=json.dumps({TOKEN.secret: TOKEN.secret})))
+    assert found == {"github token": 2}
+
+
 def detectors() -> dict[str, RegexBasedDetector]:
     """The plugins of a kept set of patterns that know secrets by their form."""
     for module in pkgutil.iter_modules(detect_secrets.plugins.__path__):
