@@ -124,7 +124,8 @@ class CountedApp:
             return answer
         budget = self._limits.page
         plain = isinstance(request, CountRequest) and not request.by
-        return _explained(answer, seconds, tally, budget, budget.count if plain else budget.page)
+        figures = _figures(seconds, tally, whole=caller.sight.is_everything)
+        return _explained(answer, figures, tally, budget, budget.count if plain else budget.page)
 
     def instructions(self, caller: Caller) -> str:
         """As the application inside; likewise all below."""
@@ -181,14 +182,14 @@ def _query_of(request: Request) -> str:
     return asked.criteria.query
 
 
-def _explained(answer: Answer, seconds: float, tally: Tally, budget: PageBudget, room: int) -> Answer:
+def _explained(answer: Answer, figures: dict[str, Any], tally: Tally, budget: PageBudget, room: int) -> Answer:
     """The answer with as much of its explanation as fits; without any when nothing does."""
     plan = [
         [one_line(each.term)[:_TERM_CHARS], each.path, each.rows]
         for each in sorted(tally.plan, key=lambda each: each.path, reverse=True)
     ]
     for terms in range(min(len(plan), _MOST_TERMS), -1, -1):
-        told = _figures(seconds, tally)
+        told = dict(figures)
         if plan:
             told["plan"] = plan[:terms]
             if terms < len(plan):
@@ -199,10 +200,13 @@ def _explained(answer: Answer, seconds: float, tally: Tally, budget: PageBudget,
     return answer
 
 
-def _figures(seconds: float, tally: Tally) -> dict[str, Any]:
+def _figures(seconds: float, tally: Tally, *, whole: bool) -> dict[str, Any]:
+    """The time and, for whoever sees the `whole` corpus, what was read of it: the rest of a part would show in it."""
     counts = tally.counts
-    return {
-        "milliseconds": round(seconds * 1_000),
+    told: dict[str, Any] = {"milliseconds": round(seconds * 1_000)}
+    if not whole:
+        return told
+    return told | {
         "statements": counts["statements"],
         "rows": counts["rows_scanned"],
         "bytes": counts["bytes_scanned"],
@@ -211,9 +215,10 @@ def _figures(seconds: float, tally: Tally) -> dict[str, Any]:
 
 
 def _line(told: dict[str, Any]) -> str:
-    parts = [f"{told['milliseconds']} ms", f"{told['statements']} statements", f"{told['rows']} rows"]
-    parts.append(f"{told['bytes']} bytes")
-    parts.append(f"requests: S3 {told['requests']['s3']}, DynamoDB {told['requests']['dynamodb']}")
+    parts = [f"{told['milliseconds']} ms"]
+    if "statements" in told:
+        parts += [f"{told['statements']} statements", f"{told['rows']} rows", f"{told['bytes']} bytes"]
+        parts.append(f"requests: S3 {told['requests']['s3']}, DynamoDB {told['requests']['dynamodb']}")
     terms = ", ".join(f"{term} {path} {rows}" for term, path, rows in told.get("plan", ()))
     more = f" of {told['terms']} terms" if "terms" in told else ""
     return f"explain: {'; '.join(parts)}" + (f"; {terms}{more}" if terms or more else "")

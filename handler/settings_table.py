@@ -247,7 +247,7 @@ class SignalSettings(_Section):
     )
     explain: bool = _setting(
         False,
-        "Say in each result how each term was found, and what the call read.",
+        "Say in each result how each term was found and, to callers who see everything, what the call read.",
         "Off: half a kilobyte of each page that answers no question of an agent's.",
     )
 

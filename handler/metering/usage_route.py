@@ -28,6 +28,11 @@ ReportOf = Callable[[str, str], dict[str, Any]]
 
 CallerIn = Callable[[Scope], Caller]
 
+_READ = frozenset({"rows_scanned", "bytes_scanned", "s3_requests"})
+"""What calls read of the whole corpus: whoever sees a part would learn from it how large the rest is and what words it
+holds.
+"""
+
 
 def with_usage(inner: ASGIApp, report_of: ReportOf, caller_in: CallerIn, options: HttpOptions | None = None) -> ASGIApp:
     """`inner`, with the usage of a request's caller answered before it; hosts are accepted as `options` say."""
@@ -63,6 +68,8 @@ async def _report(scope: Scope, send: Send, report_of: ReportOf, caller: Caller)
             send, HTTPStatus.SERVICE_UNAVAILABLE, {"message": "the store did not answer"}, ("retry-after", "5")
         )
     else:
+        if not caller.sight.is_everything:
+            told = {name: value for name, value in told.items() if name not in _READ}
         await _respond(send, HTTPStatus.OK, told)
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.errors import EngineError
 from engine.pack import framed_bytes, json_bytes
 from engine.requests import Request
-from engine.sight import Caller
+from engine.sight import Caller, Sight
 from handler.app import App
 from handler.arguments import parse_arguments
 from handler.counted import EXPLAIN_BYTES, CountedApp, Observed, room_for_explanations
@@ -87,6 +87,21 @@ def test_a_term_is_explained_by_how_it_was_found_and_in_how_many_messages(settin
     scanned = app.call(request, ADA, brute=True).object["explain"]
     assert {path for _, path, _ in scanned["plan"]} == {"substring"}
     assert scanned["rows"] >= 120
+
+
+@pytest.mark.parametrize("tool", ["count_messages", "search_messages"])
+@pytest.mark.parametrize("brute", [False, True])
+def test_what_a_call_read_of_hidden_messages_is_not_explained(settings: Settings, tool: str, *, brute: bool) -> None:
+    app = build_counted_app(settings.model_copy(update={"signals": SignalSettings(explain=True)}), lambda: NOON)
+    sight = Sight(deny=("support",))
+    assert app.call(ask(app, "count_messages", {"query": "docker"}), Caller("bob", sight)).object["found"]["messages"]
+    explained = []
+    for caller in (Caller("bob", Sight(allow=("nowhere",))), Caller("bob", sight)):
+        said = app.call(ask(app, tool, {"query": "docker"}), caller, brute=brute)
+        told = said.object["explain"]
+        assert said.text.splitlines()[-1].startswith(f"explain: {told['milliseconds']} ms; docker ")
+        explained.append(set(told))
+    assert explained == [{"milliseconds", "plan"}] * 2
 
 
 def test_nothing_is_explained_unless_the_operator_asks(settings: Settings) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from engine.errors import Unavailable
-from engine.sight import Caller
-from engine.usage import Grant
+from engine.sight import EVERYTHING, Caller, Sight
+from engine.usage import Grant, Month
 from handler.auth.api_key import ApiKeys, mint_key
 from handler.auth.gate import Gate, caller_in, caller_of, with_gate
 from handler.auth.policies import Policies
 from handler.http import HttpOptions, build_http
 from handler.metering.quotas import Quotas
-from handler.metering.report import named_month, usage_report
+from handler.metering.report import month_row, named_month, usage_report
 from handler.metering.usage_route import with_usage
 from handler.settings_money import QuotaSettings
 from infra.sqlite_keys import SqliteKeys
@@ -95,6 +95,20 @@ def test_a_caller_reads_their_own_usage_and_no_other(tmp_path: Path) -> None:
         assert asked(port, "/usage", credentials["ada"], "POST")[0] == 405
         assert asked(port, "/usage", credentials["ada"], host="elsewhere.example")[0] == 421
     store.close()
+
+
+def test_what_calls_read_of_hidden_messages_is_not_told() -> None:
+    def report_of(caller_id: str, month: str) -> dict[str, Any]:
+        return {"caller_id": caller_id, **month_row(Month(caller_id, month, calls=3, rows_scanned=9, bytes_scanned=8))}
+
+    told = []
+    for sight in (EVERYTHING, Sight(deny=("closed",))):
+        http = with_usage(build_http(SmallApp()), report_of, lambda _, sight=sight: Caller("key:bob", sight))
+        with served(http) as port:
+            told.append(asked(port, "/usage?month=2016-11")[1])
+    whole, part = told
+    assert (whole["rows_scanned"], whole["bytes_scanned"]) == (9, 8)
+    assert part == {k: v for k, v in whole.items() if k not in {"rows_scanned", "bytes_scanned", "s3_requests"}}
 
 
 @pytest.mark.parametrize("path", ["/usage", "/usage?month="])
