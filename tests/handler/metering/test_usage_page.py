@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -97,13 +98,18 @@ def test_a_caller_reads_their_own_usage_and_no_other(tmp_path: Path) -> None:
     store.close()
 
 
+def _always(caller: Caller, _: Any) -> Caller:
+    return caller
+
+
 def test_what_calls_read_of_hidden_messages_is_not_told() -> None:
     def report_of(caller_id: str, month: str) -> dict[str, Any]:
         return {"caller_id": caller_id, **month_row(Month(caller_id, month, calls=3, rows_scanned=9, bytes_scanned=8))}
 
     told = []
     for sight in (EVERYTHING, Sight(deny=("closed",))):
-        http = with_usage(build_http(SmallApp()), report_of, lambda _, sight=sight: Caller("key:bob", sight))
+        bob = Caller("key:bob", sight)
+        http = with_usage(build_http(SmallApp()), report_of, partial(_always, bob))
         with served(http) as port:
             told.append(asked(port, "/usage?month=2016-11")[1])
     whole, part = told
