@@ -1,6 +1,6 @@
 """What a use case gives back: one thing in two forms, and where a file went.
 
-The text is what a model reads, the object what a program reads (TOOLS.md). Must never know a protocol.
+The text is what a model reads, the object what a program reads (docs/tools.md). Must never know a protocol.
 """
 
 from dataclasses import dataclass

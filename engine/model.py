@@ -1,6 +1,6 @@
 """The message, as a source gives it and as a snapshot keeps it, and how its ids are made.
 
-Decides the columns of DESIGN 3. Must never know how they are stored or searched. Times are integers:
+Decides which fields a message has. Must never know how they are stored or searched. Times are integers:
 microseconds since 1970 in UTC, everywhere in the engine; text forms of times are made at the edge.
 """
 

@@ -1,4 +1,4 @@
-"""The two forms of one message and of a result's head: an object for programs, lines for a model (TOOLS.md).
+"""The two forms of one message and of a result's head: an object for programs, lines for a model.
 
 Decides keys, their order, and every word of the text form. No message can start a line: whatever comes from the
 corpus passes `inline`. Must never know budgets, sessions or how anything was found.

@@ -1,6 +1,6 @@
 """Sessions: what one caller has been shown, kept as batches that are claimed one by one.
 
-Decides who may use a handle, when it ends, what counts as seen, and which batch comes next (DESIGN 8). Must never
+Decides who may use a handle, when it ends, what counts as seen, and which batch comes next. Must never
 know texts, or where batches are kept.
 """
 

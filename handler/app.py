@@ -31,7 +31,7 @@ class App(Protocol):
         ...
 
     def instructions(self, caller: Caller) -> str:
-        """The server's instructions (TOOLS.md, "Instructions") for what this caller sees."""
+        """The server's instructions for what this caller sees."""
         ...
 
     def corpus(self, caller: Caller) -> dict[str, Any]:

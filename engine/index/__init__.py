@@ -1,1 +1,1 @@
-"""The index read: a lexicon in memory, its postings and positions on demand (DESIGN 4)."""
+"""The index read: a lexicon in memory, its postings and positions on demand."""

@@ -1,6 +1,6 @@
 """The staged rows brought in order and numbered: one table of small columns, `NUMBERED`, and the lists of names.
 
-Decides which of several rows with one id stays, the order of rows, and every ordinal (DESIGN 4). The texts stay where
+Decides which of several rows with one id stays, the order of rows, and every ordinal. The texts stay where
 they are: only numbers, and ids where those are equal, are sorted. Must never know files.
 """
 

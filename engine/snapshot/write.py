@@ -1,6 +1,6 @@
 """The second half of a build: the staged rows, numbered, cut into shards, written, and described.
 
-Decides files and row groups (DESIGN 4). Wide rows are moved once, shard by shard. Must never know where a snapshot
+Decides files and row groups. Wide rows are moved once, shard by shard. Must never know where a snapshot
 is published.
 """
 

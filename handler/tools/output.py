@@ -1,7 +1,7 @@
 """JSON Schemas of the tools' results as objects, for the setting that sends `structuredContent`.
 
 Decides what of a result a client may rely on: the parts it branches on, with their types, and which every
-success has. TOOLS.md and docs/tools.md name the rest. Objects stay open, so that a new part breaks no
+success has. docs/tools.md names the rest. Objects stay open, so that a new part breaks no
 client that validates; five schemas share the room that the tools' own words leave in a list of 16 KiB. Must
 never know a protocol library.
 """
