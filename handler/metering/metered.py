@@ -263,7 +263,7 @@ class MeteredApp:
             elif settled == "unpaid":
                 self._settle(call, "credit_exhausted")
                 balance = self._store.account(usage.caller_id, now=self._clock()).balance
-                raise _too_little(usage.tool, price, balance)
+                raise _too_little(usage.tool, price, balance, then=_after_batch(request, told))
 
     def _settle(self, call: _Call, outcome: str, *, charge: int = 0, prepaid: bool = False, mark: str = "") -> str:
         usage = replace(call.usage, outcome=outcome, charge=charge, prepaid=prepaid)
@@ -320,11 +320,11 @@ def _metered(call: _Call) -> Iterator[None]:
         _current.reset(token)
 
 
-def _too_little(tool: str, price: int, balance: int) -> Refused:
+def _too_little(tool: str, price: int, balance: int, then: str = "") -> Refused:
     return Refused(
         "credit_exhausted",
         f"this call of {tool} costs {dollars(price)}, and the credit is {dollars(balance)}",
-        next_step="ask whoever runs this server for credit",
+        next_step="ask whoever runs this server for credit" + (f", then {then}" if then else ""),
     )
 
 

@@ -181,7 +181,7 @@ class Desk:
             unpaid = await self._for_nothing(order, held, answer, result)
             if unpaid is not None:
                 return unpaid
-            self._check_time(order)
+            self._check_time(order, batch)
             held = await _in(call, lambda: register.settling(held, batch))
         except BaseException:
             await self._dropped(order, held)
@@ -219,13 +219,14 @@ class Desk:
         await _in(order.call, lambda: self._parts.register.answered(held))
         return result
 
-    def _check_time(self, order: _Order) -> None:
+    def _check_time(self, order: _Order, batch: int) -> None:
         parts = self._parts
         if parts.timer() - order.started + parts.settle_seconds > parts.call_seconds:
+            way = f"call again with after_batch={batch - 1}, or what this call recorded is never shown"
             raise Unavailable(
                 "too_slow",
                 "the answer was ready too late to be paid for, and nothing was paid",
-                next_step="narrow the search",
+                next_step=way if batch else "narrow the search",
             )
 
     def _closed(self, order: _Order, held: Payment, said: dict[str, Any]) -> None:

@@ -387,6 +387,29 @@ def test_a_call_that_outlives_its_reservation_and_the_credit_is_not_answered(sto
     assert store.account("key:ada", now=clock.now) == Account("key:ada", 0, 0)
 
 
+def test_a_page_that_was_claimed_and_that_credit_ran_out_for_was_never_shown(store: SqliteUsage) -> None:
+    credit(store, 30)
+
+    def work(*_: object) -> Answer:
+        clock.now += 200 * SECOND
+        metered(store, PREPAID, clock=clock).call(COUNT, ADA)
+        return Answer("too late", {"shown": 1})
+
+    clock = Clock()
+    with pytest.raises(Refused) as refused:
+        metered(store, PREPAID, inner=Paged(answer=work, batches={"s": 4}), clock=clock).call(unseen("s"), ADA)
+    assert refused.value.next_step == (
+        "ask whoever runs this server for credit, then call again with after_batch=4, "
+        "or what this call recorded is never shown"
+    )
+    credit(store, 300)
+    assert (
+        metered(store, PREPAID, inner=Paged(batches={"s": 5}), clock=clock).call(unseen("s", 4), ADA).object["batch"]
+        == 5
+    )
+    assert sorted(charge for *_, charge in told(store)) == [0, 10, 30]
+
+
 def test_the_canary_is_recorded_and_pays_nothing(store: SqliteUsage) -> None:
     canary = Caller("canary")
     metered(store, PREPAID, inner=Paged(rows=3)).call(COUNT, canary)

@@ -116,6 +116,20 @@ async def test_an_answer_that_came_too_late_is_not_settled(stall: Stall, facilit
     assert payer.paid == [2_000]
 
 
+async def test_a_page_that_came_too_late_to_be_paid_for_was_never_shown(
+    stall: Stall, facilitator: FacilitatorServer
+) -> None:
+    payer, page = Payer(facilitator), UnseenRequest(replace(SEARCH, session="s"))
+    payment = await stall.signed(payer, "unseen_messages", page)
+    stall.app.answer = lambda _request, _caller: Answer("page", {"session": "s", "batch": 4, "shown": 1})
+    times = iter([0.0, 100.5])
+    stall.desk._parts = replace(stall.desk._parts, timer=lambda: next(times))
+    with pytest.raises(Unavailable, match="too late") as late:
+        await stall.call("unseen_messages", page, payment)
+    assert late.value.next_step == "call again with after_batch=3, or what this call recorded is never shown"
+    assert payer.paid == []
+
+
 async def test_a_call_that_dies_before_it_settles_costs_nothing(stall: Stall, facilitator: FacilitatorServer) -> None:
     payer = Payer(facilitator)
     payment = await stall.signed(payer, "search_messages", SEARCH)
