@@ -7,7 +7,7 @@ blocks of rows. Must never know whether it will be paid.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.errors import BadInput
+from engine.errors import BadInput, NotFound
 from engine.requests import CountRequest, ExportRequest, Request
 from engine.sight import Caller
 from handler.app import App
@@ -48,7 +48,7 @@ class Quotes:
             return self._of_rows(1)  # the former an error, which is free, whatever was quoted
         try:
             counted = app.call(CountRequest(criteria=request.criteria), caller).object
-        except BadInput:
+        except (BadInput, NotFound):
             # Such an error names values that exist, which is not for whoever has not paid: the export meets it again.
             return self._of_rows(1)
         return self._of_rows(counted["found"]["messages"])

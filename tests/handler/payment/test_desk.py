@@ -320,19 +320,20 @@ async def test_a_payment_that_may_have_moved_was_forgotten_when_its_export_ran_o
     assert (RECEIPT in (second.meta or {}), payer.paid) == (True, [15_000])
 
 
+@pytest.mark.parametrize("kind", [BadInput, NotFound])
 async def test_a_quote_told_whoever_had_not_paid_which_authors_there_are(
-    stall: Stall, facilitator: FacilitatorServer
+    stall: Stall, facilitator: FacilitatorServer, kind: type[EngineError]
 ) -> None:
     payer = Payer(facilitator)
 
     def unknown(_request: Request, _caller: Caller) -> Answer:
-        raise BadInput("unknown_value", "unknown author 'Zura'", next_step="did you mean 'Zara'?")
+        raise kind("unknown_value", "unknown author 'Zura'", next_step="did you mean 'Zara'?")
 
     stall.app.answer = unknown
     quoted = required(await stall.call("export_messages", EXPORT))
     assert "Zara" not in str(quoted)
     assert [asked.amount for asked in quoted.accepts] == ["15000"]
-    with pytest.raises(BadInput, match="unknown author"):
+    with pytest.raises(kind, match="unknown author"):
         await stall.call("export_messages", EXPORT, payer.signed(quoted.accepts[0]))
     assert payer.paid == []
 

@@ -185,6 +185,20 @@ async def test_what_a_visitor_reads_without_paying_tells_nothing_of_the_corpus(p
         assert word not in told
 
 
+@pytest.mark.parametrize(
+    ("filter_name", "value"),
+    [("author", "Юрик"), ("conversation", "suport"), ("thread", "support:none"), ("kind", "fil")],
+)
+async def test_an_export_that_was_not_paid_for_told_names_and_ids_of_the_corpus(
+    port: int, filter_name: str, value: str
+) -> None:
+    async with connected(port) as shop:
+        told = await shop.call("export_messages", {filter_name: [value]})
+    assert len(required(told).accepts) == 1
+    for word in ("unknown_value", "Юрий", "Юрик", "support", "message"):
+        assert word not in text_of(told).replace("export_messages", "")
+
+
 async def test_a_receipt_stands_in_the_place_that_the_protocol_names(port: int, facilitator: FacilitatorServer) -> None:
     payer = Payer(facilitator)
     async with connected(port) as shop:
