@@ -9,6 +9,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from http.client import HTTPException
 from ipaddress import ip_address
 from typing import Any
 from urllib.error import URLError
@@ -174,7 +175,7 @@ def fetch_json(address: str) -> Any:
             raw = response.read(_MOST_BYTES)
         # One cut in the middle does not parse.
         return json.loads(raw)
-    except (URLError, OSError, ValueError, BadInput) as error:
+    except (URLError, OSError, HTTPException, ValueError, RecursionError, BadInput) as error:
         raise Unavailable(
             "store_unreachable", "the authorization server did not answer as it should", detail=type(error).__name__
         ) from error

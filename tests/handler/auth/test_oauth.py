@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import socket
 import threading
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
@@ -391,6 +392,32 @@ def test_keys_come_by_tls_or_from_this_machine(address: str) -> None:
         check_address("auth.oauth_jwks_url", address)
     with pytest.raises(Unavailable):
         fetch_json(address)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"gibberish\r\n\r\n",
+        b'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n20\r\n{"keys"',
+        b"HTTP/1.1 200 OK\r\nx: " + b"a" * 70_000 + b"\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 200_000,
+    ],
+    ids=["no HTTP", "cut off", "a header too long", "too deep"],
+)
+def test_an_answer_of_the_issuer_that_is_none_was_a_fault_of_ours(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(Unavailable):
+            fetch_json(f"http://127.0.0.1:{listener.getsockname()[1]}/keys")
+        thread.join()
 
 
 def test_metadata_of_another_issuer_does_not_count(server: Server) -> None:
