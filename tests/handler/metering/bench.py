@@ -60,6 +60,9 @@ class Paged(SmallApp):
         if not isinstance(request, UnseenRequest) or request.search.session is None:
             return answer
         session, newest = request.search.session, self.batches.get(request.search.session, 0)
+        if answer.object.get("shown") == 0:
+            # It claims nothing, and names the newest batch.
+            return Answer(answer.text, {**answer.object, "session": session} | ({"batch": newest} if newest else {}))
         repeated = request.after_batch is not None and request.after_batch < newest
         batch = (request.after_batch or 0) + 1 if repeated else newest + 1
         self.batches[session] = max(newest, batch)

@@ -104,6 +104,7 @@ STEPS = st.one_of(
     st.tuples(st.just("count"), st.booleans()),
     st.tuples(st.just("unseen"), st.integers(0, 3)),
     st.tuples(st.just("page"), st.just(0)),
+    st.tuples(st.just("nothing"), st.just(0)),
     st.tuples(st.just("export"), st.integers(0, 9)),
     st.tuples(st.just("grant"), st.integers(1, 90)),
     st.tuples(st.just("refund"), st.integers(0, 9)),
@@ -138,6 +139,10 @@ def play(store: UsageStore, steps: list[tuple[str, int]]) -> None:
             elif what in {"unseen", "page"}:
                 told = app.call(unseen("s", how if what == "unseen" else None), ADA).object
                 answers = 0 if told.get("repeated") else 1
+            elif what == "nothing":
+                inner.answer = _shows_nothing
+                app.call(unseen("s"), ADA)
+                answers = 1
             elif what == "export":
                 inner.rows = how
                 app.call(export(), ADA)
@@ -169,6 +174,10 @@ def play(store: UsageStore, steps: list[tuple[str, int]]) -> None:
 
 def _fails(*_: object) -> Answer:
     raise NotFound("unknown_message", "no message")
+
+
+def _shows_nothing(*_: object) -> Answer:
+    return Answer("found: 9 messages", {"shown": 0})
 
 
 def _dies(*_: object) -> Answer:
