@@ -8,7 +8,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,21 +96,16 @@ class Corpus:
         self.narrow = Narrow(**{name: np.concatenate([part[name] for part in parts]) for name in Narrow.__slots__})
         if len(self.narrow.sent_at) != manifest.rows:
             raise BrokenSnapshot("snapshot_broken", "the snapshot has not as many rows as its manifest says")
+        # Both read on use, and are made here: first calls at once would each keep an index of their own.
+        self.index: Index | None = open_index(self, _INDEX_BYTES)
+        """`None` where the snapshot has none."""
+        self.close_words: CloseWords | None = CloseWords(self, self.index) if self.index is not None else None
+        """The close words of terms, `None` where there is no index to look them up in."""
 
     @property
     def rows(self) -> int:
         """Rows of all shards."""
         return self.manifest.rows
-
-    @cached_property
-    def index(self) -> Index | None:
-        """The index, `None` where the snapshot has none; what it reads, it reads on use."""
-        return open_index(self, _INDEX_BYTES)
-
-    @cached_property
-    def close_words(self) -> CloseWords | None:
-        """The close words of terms, `None` where the snapshot has no index to look them up in."""
-        return CloseWords(self, self.index) if self.index is not None else None
 
     @property
     def message_keys(self) -> NDArray[np.uint64]:

@@ -1,6 +1,8 @@
 """A snapshot opened: rows become messages, and what is not as written is refused."""
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +42,19 @@ def test_ids_and_threads_are_found_whether_the_root_is_stored_or_not(tmp_path: P
     assert (corpus.row_of("c1:none"), corpus.thread_of("c1:none")) == (None, None)
     assert corpus.message_keys.tolist() == [message_key_of(m.message_id) for m in stored]
     assert len(corpus.copy_keys) == corpus.rows
+
+
+def test_first_calls_at_once_each_kept_an_index_of_their_own(tmp_path: Path) -> None:
+    corpus, at_once = corpus_of(tmp_path, [said(1, "docker")]), threading.Barrier(4)
+
+    def first_call(_: int) -> tuple[object, object]:
+        at_once.wait(30)
+        return corpus.index, corpus.close_words
+
+    with ThreadPoolExecutor(4) as callers:
+        assert len(set(callers.map(first_call, range(4)))) == 1
+    assert corpus.close_words is not None
+    assert corpus.close_words._index is corpus.index
 
 
 @pytest.mark.parametrize("harm", ["missing", "longer", "shorter"])
