@@ -6,6 +6,7 @@ looks, so hashes, commit ids and UUIDs stay whole. Must never know where a messa
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from engine.secret_forms import FORMS, Form, may_hold_token
 
 __all__ = ["FORMS_DIGEST", "mark", "redact", "redacted"]
 
-_CHECKS = 1
+_CHECKS = 2
 """Raised when what is checked beside the patterns changes: a refresh then reads its sources again."""
 
 FORMS_DIGEST = blake2b(
@@ -31,6 +32,11 @@ _TEXTS = ("topic", "body", "conversation", "author", "link", "from_role", "to_ro
 _IDS = ("conversation_id", "native_id", "thread_native_id", "author_id")
 
 
+_INSIDE = r"[A-Za-z0-9０-９_+/=%.-]"
+_PARTED = re.compile(rf"(?<={_INSIDE})[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?={_INSIDE})")
+"""What is invisible and left out where a text is shown: a secret that it parts would be read whole."""
+
+
 def mark(kind: str) -> str:
     """What stands in the place of a secret of this kind."""
     return f"[redacted: {kind}]"
@@ -38,6 +44,21 @@ def mark(kind: str) -> str:
 
 def redact(text: str, found: Counter[str]) -> str:
     """`text` with a mark in the place of each secret, counted by kind in `found`."""
+    joined = _joined(text)
+    if joined != text:
+        within: Counter[str] = Counter()
+        clean = _redact(joined, within)
+        if within:
+            found.update(within)
+            return clean
+    return _redact(text, found)
+
+
+def _joined(text: str) -> str:
+    return text if text.isascii() else _PARTED.sub("", text)
+
+
+def _redact(text: str, found: Counter[str]) -> str:
     if may_hold_token(text):
         for form in FORMS:
             if form.may_match(text):
@@ -57,6 +78,7 @@ def redacted(messages: Iterable[SourceMessage], found: Counter[str]) -> Iterator
             message.from_role, message.kind, message.to_role or "", message.status or "",
             message.conversation_id, message.native_id, message.thread_native_id or "", message.author_id,
         ))  # fmt: skip
+        texts = _joined(texts)
         link = message.link or ""
         may_hold = may_hold_token(texts) or may_hold_card(texts)
         if link and not may_hold:
@@ -94,7 +116,8 @@ def _redact_id(text: str, found: Counter[str]) -> str:
 
 def _redact_json(text: str, found: Counter[str]) -> str:
     """As `redact`, for each value and name of a JSON object: a form must not reach over the edge of a string."""
-    if not may_hold_token(text) and not may_hold_card(text):
+    joined = _joined(text)
+    if not may_hold_token(joined) and not may_hold_card(joined):
         return text
     try:
         value = json.loads(text)

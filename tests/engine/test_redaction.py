@@ -66,6 +66,24 @@ def test_slack_markup_around_a_secret_does_not_hide_it(sign: str) -> None:
     assert shown == []
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\u2060", "\ufeff\u200d"])
+def test_a_secret_that_invisible_characters_part_is_not_shown_whole(unseen: str) -> None:
+    for planted in PLANTED:
+        middle = len(planted.secret) // 2
+        at = next((n for n in range(middle, len(planted.secret)) if planted.secret[n - 1 : n + 1].isalnum()), 0)
+        if not at:
+            continue
+        parted = planted.text.replace(planted.secret, f"{planted.secret[:at]}{unseen}{planted.secret[at:]}")
+        kept, found = one(said(1, parted, attributes=json.dumps({"text": parted}, ensure_ascii=False)))
+        assert (kept.body, found[planted.kind]) == (planted.clean, 2)
+        assert json.loads(kept.attributes or "") == {"text": planted.clean}
+
+
+def test_invisible_characters_stay_where_they_part_no_secret() -> None:
+    for text in (f"zero\u200bwidth, soft\u00adhyphen {TOKEN.clean}", "a\u200b" * 40, "नमस्\u200dते 4\u200b111"):
+        assert clean(text) == text
+
+
 def test_many_secrets_in_one_text_are_all_replaced() -> None:
     text = "\n\n".join(planted.text for planted in PLANTED)
     found: Counter[str] = Counter()
