@@ -6,6 +6,8 @@ MINISTACK := build/ministack
 SAM    := build/sam
 RUNTIME := build/runtime
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Modules are compiled when they are first imported: of what the tools bring, few ever are.
+export PIP_NO_COMPILE = 1
 
 .PHONY: setup aws-tools build deploy sam-local check test lint format types imports conformance pytest deep coverage soak bench demo serve clean
 
@@ -105,7 +107,10 @@ deep: setup aws-tools conformance
 coverage: setup
 	$(BIN)/python -m pytest -q -n auto --cov --cov-fail-under=100 --cov-report=term-missing:skip-covered tests/engine
 
-check: lint types imports pytest
+# Set-up is mostly waiting for a registry, so what does not need each other is made side by side.
+check:
+	@$(MAKE) -j 4 lint types imports aws-tools conformance
+	@$(MAKE) pytest
 
 test: check
 
