@@ -120,6 +120,8 @@ def seaweedfs(folder: Path) -> Iterator[str]:
         f"-s3.localSocket={folder / 's3.sock'}",
         f"-filer.localSocket={folder / 'filer.sock'}",
         "-master.telemetry=false",
+        # Each bucket takes a volume of its own, and there are as many as fit on the disk: small ones, for all tests'.
+        "-master.volumeSizeLimitMB=16",
         "-webdav=false",
         "-admin.ui=false",
         "-s3.iam=false",
