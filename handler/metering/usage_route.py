@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 from anyio import to_thread
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import BadInput, EngineError
 from engine.sight import Caller
@@ -50,9 +50,19 @@ def with_usage(inner: ASGIApp, report_of: ReportOf, caller_in: CallerIn, options
                 send, HTTPStatus.METHOD_NOT_ALLOWED, {"message": "only GET is served here"}, ("allow", "GET, HEAD")
             )
         else:
-            await _report(scope, send, report_of, caller_in(scope))
+            answer = send if scope["method"] == "GET" else _head_of(send)
+            await _report(scope, answer, report_of, caller_in(scope))
 
     return routed
+
+
+def _head_of(send: Send) -> Send:
+    """What HEAD asks for: the answer of GET without its body."""
+
+    async def sent(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return sent
 
 
 async def _report(scope: Scope, send: Send, report_of: ReportOf, caller: Caller) -> None:

@@ -68,7 +68,8 @@ def test_every_answer_is_that_of_a_corpus_from_which_the_rest_was_removed(tmp_pa
 
 @pytest.mark.aws
 @pytest.mark.slow
-def test_so_it_is_over_the_other_store_of_sessions(tmp_path: Path, local_aws: LocalAws) -> None:
+@pytest.mark.parametrize("seed", range(CORPORA, CORPORA + depth(CORPORA, 1)))
+def test_so_it_is_over_the_other_store_of_sessions(tmp_path: Path, local_aws: LocalAws, seed: int) -> None:
     table = new_table(local_aws)
     endpoint = local_aws.dynamodb_endpoint
-    hold(tmp_path, CORPORA, lambda: DynamoSeen(table, endpoint_url=endpoint, clock=lambda: NOON), POLICIES, SIGHTS)
+    hold(tmp_path, seed, lambda: DynamoSeen(table, endpoint_url=endpoint, clock=lambda: NOON), POLICIES, SIGHTS)

@@ -1,5 +1,6 @@
 """`GET /usage`: the caller's own month, behind the same proof as the server."""
 
+import asyncio
 import json
 from datetime import UTC
 from functools import partial
@@ -126,3 +127,27 @@ def test_a_store_that_is_down_is_told_as_such(path: str) -> None:
     with served(http) as port:
         assert asked(port, path) == (503, {"message": "the store did not answer"})
         assert asked(port, "/health")[0] == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_head_tells_how_long_the_answer_is_and_sends_none_of_it(method: str) -> None:
+    """Behind a function nothing takes the body away, as a server does."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    http = with_usage(build_http(SmallApp()), lambda *_: {"calls": 3}, partial(_always, ADA), HttpOptions())
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": method, "path": "/usage", "query_string": b"", "headers": headers}
+
+    async def answered() -> None:
+        await http(scope, receive, send)
+
+    asyncio.run(answered())
+    started, body = sent
+    assert (started["status"], dict(started["headers"])[b"content-length"]) == (200, b"11")
+    assert body["body"] == (b'{"calls":3}' if method == "GET" else b"")
