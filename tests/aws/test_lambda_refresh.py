@@ -118,7 +118,9 @@ def test_it_does_not_start_what_it_cannot_end(own: Deployment, refresh: Function
     assert (objects(own), locked(own)) == (kept, [])
 
 
-def test_its_log_holds_no_text_key_or_place(own: Deployment, refresh: Function) -> None:
+def test_its_log_holds_no_text_key_or_place(own: Deployment, refresh: Function, tmp_path: Path) -> None:
+    own.upload(with_one_more(tmp_path, "the zzznotthere is there"))
+    refresh.invoke({"force": True})
     output = refresh.output()
     assert "refresh: {'snapshot'" in output
     for secret in ("zzznotthere", own.aws.secret, own.source_bucket, "hayfork-lambda-"):
