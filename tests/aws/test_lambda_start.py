@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from statistics import median
 
 import pytest
 
@@ -43,6 +44,7 @@ def test_a_snapshot_is_taken_without_credentials(deployment: Deployment) -> None
         assert gate.reached.wait(60)
 
 
+@pytest.mark.deep
 def test_a_cold_start_is_told_beside_its_imports(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
     def cold() -> float:
         started = time.perf_counter()
@@ -58,8 +60,9 @@ def test_a_cold_start_is_told_beside_its_imports(deployment: Deployment, capsys:
         return time.perf_counter() - started
 
     cold(), imports()  # the page cache is warm for both from here on
-    pairs = [(cold(), imports()) for _ in range(2)]
-    ratio = min(c for c, _ in pairs) / min(i for _, i in pairs)
+    pairs = [(cold(), imports()) for _ in range(8)]
+    # Machines are noisy: each start beside the imports of the same moment, and of these ratios the middle one.
+    ratio = median(c / i for c, i in pairs)
     with capsys.disabled():
         sys.stdout.write(f"\ncold start to the first count, over imports alone: {ratio:.2f} (wanted: at most 1.5)\n")
 
@@ -76,6 +79,6 @@ def test_the_way_through_gateway_event_and_protocol_is_told_in_milliseconds(
             started = time.perf_counter()
             assert function.invoke(event)["statusCode"] == 200
             times.append(time.perf_counter() - started)
-    median = sorted(times)[len(times) // 2] * 1_000
+    middle = sorted(times)[len(times) // 2] * 1_000
     with capsys.disabled():
-        sys.stdout.write(f"\na warm call's way through event, protocol and JSON: {median:.1f} ms (wanted: under 5)\n")
+        sys.stdout.write(f"\na warm call's way through event, protocol and JSON: {middle:.1f} ms (wanted: under 5)\n")
