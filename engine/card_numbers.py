@@ -5,10 +5,11 @@ numbers stay whole but for one in so many that no rule could tell from a card. M
 """
 
 import re
+from collections.abc import Iterator
 
-from engine.secret_forms import Form, runs_of
+from engine.secret_forms import Form, nuls_before, places_of, runs_of
 
-__all__ = ["CARDS", "may_hold_card"]
+__all__ = ["CARDS", "card_places", "may_hold_card"]
 
 _SPACED = r"[ \u00a0-]"
 _DIGITS = r"[0-9０-９]"
@@ -67,6 +68,11 @@ CARDS = (
 _NEAR_CARD = re.compile(rf"(?<!{_WORD}){_DIGITS}{{4}}{_SPACED}?{_DIGITS}{{4}}(?:{_DIGITS}|{_SPACED}){{6}}")
 _DIGIT_RUN = b"a" * 14
 _IN_CARD = runs_of(b"0123456789 -" + "\u00a0０１２３４５６７８９".encode())
+
+
+def card_places(raw: bytes) -> Iterator[int]:
+    """Where a card number may begin, in NULs before it."""
+    return nuls_before(raw, places_of(_DIGIT_RUN, raw.translate(_IN_CARD)))
 
 
 def may_hold_card(text: str) -> bool:

@@ -8,14 +8,16 @@ looks, so hashes, commit ids and UUIDs stay whole. Must never know where a messa
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import islice
+from operator import attrgetter
 from typing import Any
 
-from engine.card_numbers import CARDS, may_hold_card
+from engine.card_numbers import CARDS, card_places, may_hold_card
 from engine.model import SourceMessage
-from engine.secret_forms import FORMS, Form, may_hold_token
+from engine.secret_forms import FORMS, Form, may_hold_token, token_places
 
 __all__ = ["FORMS_DIGEST", "mark", "redact", "redacted"]
 
@@ -30,11 +32,22 @@ FORMS_DIGEST = blake2b(
 
 _TEXTS = ("topic", "body", "conversation", "author", "link", "from_role", "to_role", "kind", "status")
 _IDS = ("conversation_id", "native_id", "thread_native_id", "author_id")
+_OWN_TEXTS = ("topic", "body", "attributes", "native_id", "thread_native_id")
+_SHARED_TEXTS = ("conversation", "author", "from_role", "to_role", "kind", "status", "conversation_id", "author_id")
+_OWN, _SHARED = attrgetter(*_OWN_TEXTS), attrgetter(*_SHARED_TEXTS)
+"""All texts of a message but its link, which is looked at apart: most have long paths."""
+
+_TOGETHER = 64
+"""Messages looked at as one: a search costs as much to begin as to go through a message."""
 
 
 _INSIDE = r"[A-Za-z0-9０-９_+/=%.-]"
-_PARTED = re.compile(rf"(?<={_INSIDE})[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+(?={_INSIDE})")
-"""What is invisible and left out where a text is shown: a secret that it parts would be read whole."""
+_UNSEEN = r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+_PARTED = re.compile(rf"{_UNSEEN}(?<={_INSIDE}{_UNSEEN}){_UNSEEN}*(?={_INSIDE})")
+"""What is invisible and left out where a text is shown: a secret that it parts would be read whole.
+
+The pattern begins with the rarest, which a search can skip to.
+"""
 
 
 def mark(kind: str) -> str:
@@ -71,19 +84,38 @@ def _redact(text: str, found: Counter[str]) -> str:
 
 def redacted(messages: Iterable[SourceMessage], found: Counter[str]) -> Iterator[SourceMessage]:
     """The messages, without the secrets in any of their texts and ids, counted by kind in `found`."""
-    for message in messages:
-        # The common case is one look at all that a message holds. NUL is part of no form.
-        texts = "\0".join((
-            message.body, message.topic, message.author, message.conversation, message.attributes or "",
-            message.from_role, message.kind, message.to_role or "", message.status or "",
-            message.conversation_id, message.native_id, message.thread_native_id or "", message.author_id,
-        ))  # fmt: skip
-        texts = _joined(texts)
-        link = message.link or ""
-        may_hold = may_hold_token(texts) or may_hold_card(texts)
-        if link and not may_hold:
-            may_hold = may_hold_token(link, link=True) or may_hold_card(link)
-        yield _cleaned(message, found) if may_hold else message
+    drawn = iter(messages)
+    while together := list(islice(drawn, _TOGETHER)):
+        suspects = _suspects(together)
+        for place, message in enumerate(together):
+            yield _cleaned(message, found) if place in suspects else message
+
+
+def _suspects(messages: Sequence[SourceMessage]) -> set[int]:
+    """Which of some messages may hold a secret: one look at all, then one at each of the few texts in question."""
+    own = [text or "" for message in messages for text in _OWN(message)]
+    suspects = {place // len(_OWN_TEXTS) for place in _holders(own)}
+    suspects.update(_holders([message.link or "" for message in messages], link=True))
+    # What messages share is looked at once.
+    shared = list(map(_SHARED, messages))
+    distinct = list(dict.fromkeys(shared))
+    holders = _holders([text or "" for texts in distinct for text in texts])
+    marked = {distinct[place // len(_SHARED_TEXTS)] for place in holders}
+    return suspects | {place for place, texts in enumerate(shared) if texts in marked} if marked else suspects
+
+
+def _holders(texts: Sequence[str], *, link: bool = False) -> Iterator[int]:
+    """Which of some texts may hold a secret."""
+    joined = _joined("\0".join(texts))
+    raw = joined.encode("utf-8", "surrogatepass")
+    places: Iterable[int] = {*token_places(joined, raw, link=link), *card_places(raw)}
+    # NUL is part of no form. A text that has one itself would be taken for two.
+    if raw.count(b"\0") >= len(texts):
+        places = range(len(texts))
+    for place in places:
+        text = _joined(texts[place])
+        if may_hold_token(text, link=link) or may_hold_card(text):
+            yield place
 
 
 def _cleaned(message: SourceMessage, found: Counter[str]) -> SourceMessage:

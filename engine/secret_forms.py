@@ -14,10 +14,11 @@ import base64
 import json
 import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import AnyStr
 
-__all__ = ["FORMS", "Form", "may_hold_token", "runs_of"]
+__all__ = ["FORMS", "Form", "may_hold_token", "nuls_before", "places_of", "runs_of", "token_places"]
 
 Check = Callable[[re.Match[str]], bool]
 
@@ -240,6 +241,35 @@ def runs_of(alphabet: bytes) -> bytes:
 _LETTERS = string.ascii_letters.encode() + string.digits.encode() + b"_+=%-"
 _IN_TEXT = runs_of(_LETTERS + b"/")
 _IN_LINK = runs_of(_LETTERS)
+
+
+def token_places(text: str, raw: bytes, *, link: bool = False) -> Iterator[int]:
+    """Where a token may begin, in NULs before it; `raw` is the text in bytes, and no token holds a NUL.
+
+    So many texts are looked at as one, and most of them never again.
+    """
+    yield from nuls_before(raw, places_of(_RUN, raw.translate(_IN_LINK if link else _IN_TEXT)))
+    if "@" in text:
+        yield from nuls_before(text, (match.start() for match in _LOGIN.finditer(text)))
+
+
+def places_of(run: bytes, looked_at: bytes) -> Iterator[int]:
+    """Where runs at least as long as `run` begin, in what a table of `runs_of` has written."""
+    place = looked_at.find(run)
+    while place >= 0:
+        yield place
+        end = looked_at.find(b" ", place)
+        place = looked_at.find(run, end) if end >= 0 else end
+
+
+def nuls_before(text: AnyStr, places: Iterable[int]) -> Iterator[int]:
+    """For each place the number of NULs in `text` before it."""
+    nul = "\0" if isinstance(text, str) else b"\0"
+    count = last = 0
+    for place in places:
+        count += text.count(nul, last, place)
+        last = place
+        yield count
 
 
 def may_hold_token(text: str, *, link: bool = False) -> bool:

@@ -15,7 +15,7 @@ from engine.snapshot.format import SCRIPTS
 from engine.snapshot.statements import Tables
 from engine.text import UNSPACED as UNSPACED_LETTERS
 
-__all__ = ["UNSPACED", "WORD", "Bytes", "Letters", "code_points", "raw_of"]
+__all__ = ["PAD", "UNSPACED", "WORD", "Bytes", "Letters", "code_points", "raw_of"]
 
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
@@ -34,13 +34,13 @@ _ASCII_KINDS = bytes(WORD if code < 128 and (chr(code).isalnum() or chr(code) ==
 _FIRST_LEAD = 0xC0
 """Bytes from here on begin a character of several."""
 
-_PAD = 8
+PAD = 8
 """Zeros behind the last text: eight bytes can be read from any place in it."""
 
 
 def raw_of(texts: Sequence[str]) -> Bytes:
     """The bytes of some texts without NUL, each with a NUL behind it, and eight more at the end."""
-    return np.frombuffer("\0".join([*texts, "\0" * _PAD]).encode(), dtype=np.uint8)
+    return np.frombuffer("\0".join([*texts, "\0" * PAD]).encode(), dtype=np.uint8)
 
 
 def code_points(raw: Bytes, leads: Longs) -> NDArray[np.uint32]:

@@ -26,10 +26,11 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.snapshot.columns import texts_found
 from engine.snapshot.database import asking
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, FileEntry, LexiconEntry, Shard, file_sha256
 from engine.snapshot.interned import Interned
-from engine.snapshot.letters import Letters
+from engine.snapshot.letters import Bytes, Letters
 from engine.snapshot.planes import BLOCK, PACKED, packed, packed_counts, packed_rows
 from engine.snapshot.tokens import Tokens, tokens_of
 
@@ -99,8 +100,8 @@ def _tokens(
             regions[region].append(tokens)
 
     with ThreadPoolExecutor(threads) as pool:
-        for topic, first, texts in _slices(connection, shard):
-            waiting.append((topic, pool.submit(tokens_of, texts, first, letters, interned)))
+        for topic, first, size, raw in _slices(connection, shard):
+            waiting.append((topic, pool.submit(tokens_of, raw, size, first, letters, interned)))
             if len(waiting) > threads:
                 take()
                 indexed(first)
@@ -109,20 +110,25 @@ def _tokens(
     return regions
 
 
-def _slices(connection: duckdb.DuckDBPyConnection, shard: Shard) -> Iterator[tuple[int, int, list[str]]]:
-    """Field, first row and texts of some neighbouring rows, until all have been had."""
+def _slices(connection: duckdb.DuckDBPyConnection, shard: Shard) -> Iterator[tuple[int, int, int, Bytes]]:
+    """Field, first row, number of rows and texts of some neighbouring rows, until all have been had."""
     for topic, field in enumerate(_FIELDS):
-        (size,) = connection.execute(f"SELECT coalesce(sum(strlen({field})), 0)::BIGINT FROM shard").fetchall()[0]
-        if not size:
+        found = connection.execute(f"SELECT strlen({field})::BIGINT AS size FROM shard ORDER BY row").fetchnumpy()
+        ends = np.cumsum(np.ma.getdata(found["size"]))
+        if not len(ends) or not ends[-1]:
             continue
-        rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * shard.rows // size))
-        for first in range(0, shard.rows, rows):
-            found = connection.execute(
-                f"SELECT coalesce(folded_{field}, lower({field})) AS text FROM shard"
-                " WHERE row >= ? AND row < ? ORDER BY row",
-                [first, first + rows],
-            ).fetchnumpy()
-            yield topic, first, np.ma.getdata(found["text"]).tolist()
+        first = 0
+        while first < shard.rows:
+            before = ends[first - 1] if first else 0
+            # A longer text is a slice of its own.
+            last = max(first + 1, int(np.searchsorted(ends, before + _SLICE_BYTES, side="right")))
+            last = min(last, first + _SLICE_ROWS)
+            texts = f"""
+                SELECT coalesce(folded_{field}, lower({field})) || chr(0) AS text FROM shard
+                WHERE row >= ? AND row < ? ORDER BY row
+            """
+            yield topic, first, last - first, texts_found(connection.sql(texts, params=[first, last]))
+            first = last
 
 
 def _ordered(connection: duckdb.DuckDBPyConnection, regions: Regions, interned: Interned) -> tuple[list[Longs], int]:

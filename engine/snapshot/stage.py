@@ -16,12 +16,13 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from engine.model import SourceMessage, message_id_of
+from engine.snapshot.columns import Column, Columns, numbers, texts
 from engine.snapshot.database import asking
-from engine.snapshot.letters import Letters, raw_of
+from engine.snapshot.fit import clean, cleaned, identifier, identifiers
+from engine.snapshot.letters import Bytes, Letters, raw_of
 from engine.snapshot.tokens import word_counts
 from engine.text import fold
 
@@ -42,47 +43,36 @@ _BATCH_ROWS = 40_000
 _PART_ROWS = 10_000
 """Rows of them converted at a time, while the part before is inserted."""
 
-_ID_CHARS = 120
-"""Longest part of an id: it stands in every line that shows the message."""
-
-_PLAIN_ID = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}--\[\]⟦⟧⏎]+", regex.V1)
-_ASCII_NOT_PLAIN = regex.compile(r"[\x00-\x20\[\]\x7F]")
-_NOT_PLAIN = regex.compile(r"[^\p{L}\p{N}\p{P}\p{S}]|[\[\]⟦⟧⏎]", regex.V1)
-
-_SURROGATE = regex.compile("[\ud800-\udfff]")
-
 _COPIED_WORDS = 5
 """Texts of so many words are copies whoever wrote them, shorter ones only of their author's."""
 
 _FIELDS = tuple(field.name for field in fields(SourceMessage))
 
 _NO_VALUE = -1
-_NEVER = -(1 << 62)
-"""No instant: an array of integers has no null."""
 
 _COLUMNS = {
-    "sequence": ("BIGINT", "sequence"),
-    "message_key": ("UBIGINT", "message_key"),
-    "copy_key": ("UBIGINT", "copy_key"),
-    "conversation": ("UINTEGER", "conversation"),
-    "author": ("UINTEGER", "author"),
-    **{name: ("INTEGER", f"nullif({name}, {_NO_VALUE})") for name in VALUES},
-    "sent_at": ("BIGINT", "sent_at"),
-    "edited_at": ("BIGINT", f"nullif(edited_at, {_NEVER})"),
-    "words": ("UINTEGER", "words"),
-    "scripts": ("USMALLINT", "scripts"),
-    "message_id": ("VARCHAR", "message_id"),
+    "sequence": "BIGINT",
+    "message_key": "UBIGINT",
+    "copy_key": "UBIGINT",
+    "conversation": "UINTEGER",
+    "author": "UINTEGER",
+    **dict.fromkeys(VALUES, "INTEGER"),
+    "sent_at": "BIGINT",
+    "edited_at": "BIGINT",
+    "words": "UINTEGER",
+    "scripts": "USMALLINT",
+    "message_id": "VARCHAR",
     # Null is the message's own id.
-    "thread_id": ("VARCHAR", "nullif(thread_id, '')"),
-    "topic": ("VARCHAR", "topic"),
-    "body": ("VARCHAR", "body"),
-    "link": ("VARCHAR", "nullif(link, '')"),
-    "attributes": ("VARCHAR", "nullif(attributes, '')"),
+    "thread_id": "VARCHAR",
+    "topic": "VARCHAR",
+    "body": "VARCHAR",
+    "link": "VARCHAR",
+    "attributes": "VARCHAR",
     # Null is the text in lower case: so it is for ASCII, and the database does that itself.
-    "folded_topic": ("VARCHAR", "nullif(folded_topic, '')"),
-    "folded_body": ("VARCHAR", "nullif(folded_body, '')"),
+    "folded_topic": "VARCHAR",
+    "folded_body": "VARCHAR",
 }
-"""Type of each column and what it is made of: DuckDB takes arrays of Python strings only without nulls."""
+"""Type of each column."""
 
 
 def stage(connection: duckdb.DuckDBPyConnection, messages: Iterable[SourceMessage]) -> Iterator[int]:
@@ -90,29 +80,29 @@ def stage(connection: duckdb.DuckDBPyConnection, messages: Iterable[SourceMessag
 
     The names are there once all rows have been drawn.
     """
-    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in _COLUMNS.items())
+    columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
     connection.execute(f"CREATE TABLE {STAGED} ({columns})")
-    select = ", ".join(f"{made} AS {name}" for name, (_, made) in _COLUMNS.items())
     batches = _Batches(Letters(asking(connection)))
-    insert = f"INSERT INTO {STAGED} SELECT {select} FROM part"
     rows = iter(messages)
     done = 0
     with closing(connection.cursor()) as cursor, ThreadPoolExecutor(1) as other:
+        cursor.begin()
         while batch := list(islice(rows, _BATCH_ROWS)):
             inserted: Future[None] = other.submit(lambda: None)
             for start in range(0, len(batch), _PART_ROWS):
-                part = batches.arrays(batch[start : start + _PART_ROWS], done + start)
+                part = batches.columns(batch[start : start + _PART_ROWS], done + start)
                 inserted.result()
-                inserted = other.submit(_insert, cursor, insert, part)
+                inserted = other.submit(_insert, cursor, part)
             inserted.result()
             done += len(batch)
             yield done
+        cursor.commit()
     batches.write_names(connection)
 
 
-def _insert(cursor: duckdb.DuckDBPyConnection, insert: str, part: dict[str, NDArray[Any]]) -> None:
+def _insert(cursor: duckdb.DuckDBPyConnection, part: Columns) -> None:
     cursor.register("part", part)
-    cursor.execute(insert)
+    cursor.execute(f"INSERT INTO {STAGED} BY NAME SELECT * FROM part")
     cursor.unregister("part")
 
 
@@ -157,8 +147,8 @@ class _Batches:
 
     def __init__(self, letters: Letters) -> None:
         self._letters = letters
-        self._conversations = _Names(lambda pair: (_identifier(pair[0]), _clean(pair[1])))
-        self._authors = _Names(lambda pair: (_clean(pair[0]), _clean(pair[1])))
+        self._conversations = _Names(lambda pair: (identifier(pair[0]), clean(pair[1])))
+        self._authors = _Names(lambda pair: (clean(pair[0]), clean(pair[1])))
         self._values = {name: _Names(_fit_or_none if name in _NULLABLE else _fit) for name in VALUES}
 
     def write_names(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -168,125 +158,117 @@ class _Batches:
         for name, values in self._values.items():
             values.write(connection, VALUES[name], ("id",))
 
-    def arrays(self, batch: list[SourceMessage], first: int) -> dict[str, NDArray[Any]]:
+    def columns(self, batch: Sequence[SourceMessage], first: int) -> Columns:
         """The columns of a batch, of which so many rows went before."""
+        size = len(batch)
         given = {name: list(map(attrgetter(name), batch)) for name in _FIELDS}
-        natives = given["native_id"]
-        threads = given["thread_native_id"]
         conversations = self._conversations.numbers(
             list(zip(given["conversation_id"], given["conversation"], strict=True))
         )
         prefixes = list(map(self._conversations.firsts.__getitem__, conversations))
-        message_ids = list(map(message_id_of, prefixes, _identifiers(natives)))
-        thread_ids = [
-            message_id_of(prefix, _identifier(thread)) if thread and thread != native else ""
-            for prefix, native, thread in zip(prefixes, natives, threads, strict=True)
-        ]
+        message_ids = list(map(message_id_of, prefixes, identifiers(given["native_id"])))
+        thread_ids = _thread_ids(prefixes, given["native_id"], given["thread_native_id"])
         authors = self._authors.numbers(list(zip(given["author_id"], given["author"], strict=True)))
-        author_ids = self._authors.firsts
         topic, body = self._field(given["topic"]), self._field(given["body"])
         words = topic.words + body.words
-        texts = list(map(b"%b\0%b".__mod__, zip(topic.split, body.split, strict=True)))
+        hashed = list(map(b"%b\0%b".__mod__, zip(_split(topic.folded, size), _split(body.folded, size), strict=True)))
         for at in np.flatnonzero(words < _COPIED_WORDS).tolist():
-            texts[at] = _apart(texts[at], message_ids[at], author_ids[authors[at]])
-        numbers: dict[str, NDArray[Any]] = {
-            "sequence": np.arange(first, first + len(batch)),
-            "message_key": _keys(map(str.encode, message_ids)),
-            "copy_key": _keys(texts),
-            "conversation": np.array(conversations, dtype=np.uint32),
-            "author": np.array(authors, dtype=np.uint32),
-            **{name: np.array(of.numbers(given[name]), dtype=np.int32) for name, of in self._values.items()},
-            "sent_at": np.array(given["sent_at"], dtype=np.int64),
-            "edited_at": np.array([_NEVER if at is None else at for at in given["edited_at"]], dtype=np.int64),
-            "words": words,
-            "scripts": topic.scripts | body.scripts,
-        }
-        columns: dict[str, Sequence[str]] = {
-            "message_id": message_ids,
-            "thread_id": thread_ids,
-            "topic": topic.texts,
-            "body": body.texts,
-            "link": _cleaned([link or "" for link in given["link"]]),
-            "attributes": _cleaned([attributes or "" for attributes in given["attributes"]]),
-            "folded_topic": topic.folded,
-            "folded_body": body.folded,
-        }
-        return numbers | {name: np.array(column, dtype=np.object_) for name, column in columns.items()}
+            hashed[at] = _apart(hashed[at], message_ids[at], self._authors.firsts[authors[at]])
+        ids = raw_of(message_ids)
+        return Columns({
+            "sequence": numbers(np.arange(first, first + size)),
+            "message_key": numbers(_keys(_split(ids, size))),
+            "copy_key": numbers(_keys(hashed)),
+            "conversation": numbers(np.array(conversations, dtype=np.uint32)),
+            "author": numbers(np.array(authors, dtype=np.uint32)),
+            **{name: _value(of.numbers(given[name])) for name, of in self._values.items()},
+            "sent_at": numbers(np.array(given["sent_at"], dtype=np.int64)),
+            "edited_at": _instants(given["edited_at"]),
+            "words": numbers(words),
+            "scripts": numbers(topic.scripts | body.scripts),
+            "message_id": texts(ids, size),
+            "thread_id": _some(thread_ids),
+            "topic": texts(topic.raw, size),
+            "body": texts(body.raw, size),
+            "link": _some(given["link"]),
+            "attributes": _some(given["attributes"]),
+            "folded_topic": topic.apart,
+            "folded_body": body.apart,
+        })  # fmt: skip
 
     def _field(self, given: Sequence[str]) -> "_Field":
-        texts = _cleaned(given)
-        folded = list(map(fold, texts))
-        raw = raw_of(folded)
-        return _Field(
-            texts,
-            ["" if text.isascii() else found for text, found in zip(texts, folded, strict=True)],
-            raw.tobytes().split(b"\0", len(texts))[:-1],
-            word_counts(raw, len(texts), self._letters),
-            self._letters.scripts(raw_of(texts), len(texts)),
-        )
+        size = len(given)
+        stored, raw = cleaned(given)
+        folded, apart = _folded(stored, raw)
+        return _Field(raw, folded, apart, word_counts(folded, size, self._letters), self._letters.scripts(raw, size))
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """Topics or bodies: cleaned; folded where they are not ASCII, else empty; folded, in bytes; words; scripts."""
+    """Topics or bodies: in bytes, cleaned; folded, in bytes; folded, where they are not ASCII; words; scripts."""
 
-    texts: Sequence[str]
-    folded: list[str]
-    split: list[bytes]
+    raw: Bytes
+    folded: Bytes
+    apart: Column
     words: NDArray[np.uint32]
     scripts: NDArray[np.uint16]
 
 
 def _fit(value: str) -> tuple[str, ...]:
-    return (_clean(value),)
+    return (clean(value),)
 
 
 def _fit_or_none(value: str | None) -> tuple[str, ...] | None:
     return _fit(value) if value else None
 
 
-def _identifiers(texts: Sequence[str]) -> Sequence[str]:
-    whole, sizes = "".join(texts), list(map(len, texts))
-    plain = whole.isascii() and not _ASCII_NOT_PLAIN.search(whole) and 0 < min(sizes) <= max(sizes) <= _ID_CHARS
-    return texts if plain else list(map(_identifier, texts))
+def _thread_ids(prefixes: Sequence[str], natives: Sequence[str], threads: Sequence[str | None]) -> list[str | None]:
+    """The ids of threads, `None` where it is the message's own."""
+    replies = [at for at, thread in enumerate(threads) if thread and thread != natives[at]]
+    found: list[str | None] = [None] * len(threads)
+    for at, thread in zip(replies, identifiers([threads[at] or "" for at in replies]), strict=True):
+        found[at] = message_id_of(prefixes[at], thread)
+    return found
 
 
-def _identifier(text: str) -> str:
-    """An id that can be printed, copied and passed back: no blanks, brackets or invisible characters, and short.
-
-    What had to change is told apart by a digest of what it was.
-    """
-    if len(text) <= _ID_CHARS and _PLAIN_ID.fullmatch(text):
-        return text
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return f"{_NOT_PLAIN.sub('_', text)[: _ID_CHARS - 17]}~{digest}"
-
-
-def _cleaned(texts: Sequence[str]) -> Sequence[str]:
-    whole = "".join(texts)
-    return list(map(_clean, texts)) if "\0" in whole or _has_surrogate(whole) else texts
-
-
-def _clean(text: str) -> str:
-    """NUL cannot be kept in Parquet by every reader, a lone surrogate in none: both become U+FFFD."""
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    return _SURROGATE.sub("\ufffd", text) if _has_surrogate(text) else text
+def _folded(given: Sequence[str], raw: Bytes) -> tuple[Bytes, Column]:
+    """All texts folded, and a column of those that are not ASCII, null in the place of others."""
+    size = len(given)
+    others = [at for at, plain in enumerate(map(str.isascii, given)) if not plain]
+    valid = np.zeros(size, dtype=np.bool_)
+    valid[others] = True
+    each, apart = list(given), [""] * size
+    # Folding looks at no character's neighbours beyond a NUL, and leaves it as it is: all texts at once.
+    for at, text in zip(others, fold("\0".join([given[at] for at in others])).split("\0"), strict=bool(others)):
+        each[at] = apart[at] = text
+    # Lower case is all that folding does to ASCII, and bytes in lower case leave all others as they are.
+    joined = (raw_of(each) if others else raw).tobytes().lower()
+    return np.frombuffer(joined, dtype=np.uint8), texts(raw_of(apart), size, valid)
 
 
-def _has_surrogate(text: str) -> bool:
-    if text.isascii():
-        return False
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
+def _split(raw: Bytes, count: int) -> list[bytes]:
+    return raw.tobytes().split(b"\0", count)[:-1]
 
 
-def _keys(texts: Iterable[bytes]) -> NDArray[np.uint64]:
+def _some(values: Sequence[str | None]) -> Column:
+    """Texts of which many are missing; an empty one counts as such."""
+    _, raw = cleaned([value or "" for value in values])
+    return texts(raw, len(values), np.fromiter(map(bool, values), dtype=np.bool_, count=len(values)))
+
+
+def _value(found: Sequence[int]) -> Column:
+    values = np.array(found, dtype=np.int32)
+    return numbers(values, values != _NO_VALUE)
+
+
+def _instants(values: Sequence[int | None]) -> Column:
+    valid = np.array([value is not None for value in values], dtype=np.bool_)
+    return numbers(np.array([value or 0 for value in values], dtype=np.int64), valid)
+
+
+def _keys(hashed: Iterable[bytes]) -> NDArray[np.uint64]:
     """For each the first 8 bytes of its BLAKE2b, big endian, as `message_key_of` makes them."""
-    digests = b"".join([blake2b(text, digest_size=8).digest() for text in texts])
+    digests = b"".join([blake2b(each, digest_size=8).digest() for each in hashed])
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 

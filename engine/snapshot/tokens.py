@@ -4,14 +4,13 @@ Decides what a word is and which position it takes, as `engine.snapshot.lexicon`
 arrays of bytes. Must never know the order of terms, nor files.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.snapshot.interned import Interned
-from engine.snapshot.letters import UNSPACED, Bytes, Letters, code_points, raw_of
+from engine.snapshot.letters import UNSPACED, Bytes, Letters, code_points
 
 __all__ = ["Tokens", "tokens_of", "word_counts"]
 
@@ -53,11 +52,10 @@ def word_counts(raw: Bytes, texts: int, letters: Letters) -> NDArray[np.uint32]:
     return counts
 
 
-def tokens_of(texts: Sequence[str], first_row: int, letters: Letters, interned: Interned) -> tuple[Tokens, Tokens]:
-    """The words of some texts, and the bigrams of their runs without spaces; the first text is that of `first_row`."""
-    raw = raw_of(texts)
+def tokens_of(raw: Bytes, texts: int, first_row: int, letters: Letters, interned: Interned) -> tuple[Tokens, Tokens]:
+    """The words of so many texts, and the bigrams of their runs without spaces; the first is that of `first_row`."""
     kinds = letters.kinds(raw)
-    runs = _runs(raw, kinds, len(texts))
+    runs = _runs(raw, kinds, texts)
     unspaced = np.zeros(len(runs.starts), dtype=bool)
     unspaced[np.searchsorted(runs.starts, np.flatnonzero(kinds == UNSPACED), side="right") - 1] = True
     which = np.flatnonzero(unspaced)

@@ -70,11 +70,13 @@ _UNUSED = (
     "cffi",  # what cryptography runs is _cffi_backend
     "click",  # command lines of httpx2, python-dotenv and uvicorn
     "duckdb/experimental",
+    "jsonschema/benchmarks",
     "numpy/_core/include",
     "numpy/_pyinstaller",
     "numpy/f2py",
+    "numpy/fft",  # imported on first use only, and nothing here uses it
     "numpy/polynomial",
-    "numpy/random",  # imported on first use only, and nothing here draws from it
+    "numpy/random",  # likewise
     "numpy/testing",  # likewise
     "pycparser",
     "pydantic/v1",
@@ -84,7 +86,7 @@ _UNUSED = (
     "x402/mcp",
     "x402/mechanisms",
 )
-_UNUSED_MODULES = ("numpy/_core/_simd.*.so", "numpy/_core/*_tests.*.so")
+_UNUSED_MODULES = ("numpy/_core/_simd.*.so", "numpy/_core/*_tests.*.so", "nanoarrow/_ipc_lib.*.so")
 _UNUSED_SUFFIXES = frozenset({".pyi", ".pxd", ".pyx", ".h", ".c", ".a", ".lib"})
 _NEWEST_GLIBC = 34
 

@@ -178,6 +178,28 @@ def test_a_message_without_a_secret_is_passed_on_as_it_is() -> None:
     assert [a is b for a, b in zip(redacted([message, slug], Counter()), [message, slug], strict=True)] == [True, True]
 
 
+def test_messages_looked_at_together_are_redacted_as_each_alone() -> None:
+    names = [f.name for f in fields(SourceMessage) if f.name not in {"sent_at", "edited_at"}]
+    texts = [
+        *LOOKALIKES,
+        *(text for p in PLANTED for text in (p.text, f"//{p.secret}", f"{p.secret}@")),
+        "a\0b",
+        "://x:",
+        "",
+    ]
+    messages = []
+    for n in range(6 * len(texts)):
+        changes: Any = {
+            names[n % len(names)]: texts[n % len(texts)],
+            names[n * 7 % len(names)]: texts[n * 5 % len(texts)],
+        }
+        messages.append(replace(said(n, "hello", author=f"жук\u200b{n % 3}"), **changes))
+    together, alone = Counter[str](), Counter[str]()
+    assert list(redacted(messages, together)) == [kept for m in messages for kept in redacted([m], alone)]
+    assert together == alone
+    assert set(together) == {p.kind for p in PLANTED}
+
+
 def test_harmless_attributes_stay_letter_by_letter_beside_a_secret() -> None:
     for attributes in ('{ "n" : 1 }', '{ "a": "a-very-long-slug-with-2-digits-in-it" }'):
         kept, _ = one(said(1, TOKEN.text, attributes=attributes))

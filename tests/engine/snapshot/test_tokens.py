@@ -84,7 +84,7 @@ def told(tokens: Tokens, interned: Interned) -> Found:
 @given(texts)
 def test_tokens_of_many_texts_are_those_of_each(letters: Letters, rows: list[str]) -> None:
     interned = Interned()
-    words, grams = tokens_of(rows, 5, letters, interned)
+    words, grams = tokens_of(raw_of(rows), len(rows), 5, letters, interned)
     assert (told(words, interned), told(grams, interned)) == naive(rows, 5)
 
 
