@@ -41,7 +41,8 @@ _ENGINE_PARTS = (
 class Built:
     """What building a system's files took. `seconds` leave out the time the messages took to be made up.
 
-    `index_bytes` are what is there only to be searched; `all_bytes` everything.
+    `index_bytes` are what is there only to be searched, `unspaced_bytes` those of them that serve scripts without
+    spaces, where that can be told; `all_bytes` everything.
     """
 
     seconds: float
@@ -50,6 +51,7 @@ class Built:
     text_bytes: int
     index_bytes: int
     all_bytes: int
+    unspaced_bytes: int = 0
 
 
 class Synth:

@@ -17,6 +17,7 @@ from handler.bench.answers import Answered, of_tool
 from handler.bench.corpora import Built, Synth
 from handler.bench.processes import peak_bytes
 from handler.bench.queries import StandardQuery
+from handler.bench.shares import unspaced_bytes
 from handler.local_app import LocalApp
 from handler.mcp_server import LOCAL_CALLER
 from handler.settings import Settings
@@ -61,6 +62,7 @@ def build(folder: Path, messages: int, seed: int) -> Built:
         text_bytes=manifest.text_bytes,
         index_bytes=sum(file.size for file in manifest.files if file.name.rpartition("/")[2] not in plain),
         all_bytes=sum(file.size for file in manifest.files),
+        unspaced_bytes=unspaced_bytes(folder / "snapshots" / manifest.snapshot_id, manifest),
     )
 
 

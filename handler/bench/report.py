@@ -47,10 +47,13 @@ def _of_run(report: Mapping[str, Any]) -> Iterator[Grid]:
             f"{built['peak_bytes'] / _MB:,.0f}",
             f"{built['index_bytes'] / _MB:,.1f}",
             f"{built['index_share']:.1%}",
+            f"{(built['index_bytes'] - built['unspaced_bytes']) / built['text_bytes']:.1%}"
+            if built["unspaced_bytes"]
+            else "",
         )
         for name, built in report["systems"].items()
     ]
-    columns = ("", "build, s", "messages/s", "peak of the build, MB", "index, MB", "index of text")
+    columns = ("", "build, s", "messages/s", "peak of the build, MB", "index, MB", "index of text", "without bigrams")
     yield Grid("Building", columns, tuple(rows))
     few = report["ratios_without_two_letters"]
     ratios = tuple(
