@@ -238,9 +238,8 @@ def _folded(given: Sequence[str], raw: Bytes) -> tuple[Bytes, Column]:
     valid = np.zeros(size, dtype=np.bool_)
     valid[others] = True
     each, apart = list(given), [""] * size
-    # Folding looks at no character's neighbours beyond a NUL, and leaves it as it is: all texts at once.
-    for at, text in zip(others, fold("\0".join([given[at] for at in others])).split("\0"), strict=bool(others)):
-        each[at] = apart[at] = text
+    for at in others:
+        each[at] = apart[at] = fold(given[at])
     # Lower case is all that folding does to ASCII, and bytes in lower case leave all others as they are.
     joined = (raw_of(each) if others else raw).tobytes().lower()
     return np.frombuffer(joined, dtype=np.uint8), texts(raw_of(apart), size, valid)

@@ -223,9 +223,3 @@ def test_one_line_shows_each_newline_once() -> None:
 @given(st.text(st.sampled_from("ab \n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029⟦"), max_size=20))
 def test_one_line_is_one_line_to_every_reader(text: str) -> None:
     assert len((one_line(text) + ".").splitlines()) == 1
-
-
-@settings(max_examples=depth(20_000, 400), deadline=None, derandomize=True)
-@given(st.lists(texts.map(lambda text: text.replace("\0", "")), max_size=6))
-def test_texts_folded_together_are_folded_as_each_alone(some: list[str]) -> None:
-    assert fold("\0".join(some)).split("\0") == (list(map(fold, some)) or [""])
