@@ -22,8 +22,8 @@ from tests.engine.corpora import NOON, corpus_of, sees
 from tests.local_aws import LocalAws
 
 CORPORA = 8
-SIGHTS = depth(25, 6)
-POLICIES = depth(250, 25)
+SIGHTS = depth(25, 4)
+POLICIES = depth(250, 20)
 """For each corpus: 2,000 together when digging deep."""
 
 PLANS = 4

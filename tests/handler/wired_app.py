@@ -1,7 +1,10 @@
 """The application as it is wired, over a small corpus in a folder."""
 
 import json
+import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from handler.app import App
 from handler.settings import Settings
@@ -16,9 +19,19 @@ NOON = 1_480_507_200_000_000
 
 def wired_app(folder: Path, *, structured: bool = False) -> App:
     """An application with 120 messages of three authors in two conversations, refreshed once."""
-    app = build_app(wired_settings(folder, structured=structured), lambda: NOON)
+    settings = wired_settings(folder, structured=structured)
+    shutil.copytree(Path(_built().name) / "corpus", settings.corpus.root)
+    return build_app(settings, lambda: NOON)
+
+
+@cache
+def _built() -> TemporaryDirectory[str]:
+    """Where a process keeps the snapshot that each of them starts from: to build it costs more than most tests."""
+    folder = TemporaryDirectory(prefix="hayfork-wired-")
+    app = build_app(wired_settings(Path(folder.name)), lambda: NOON)
     app.refresh()
-    return app
+    app.close()
+    return folder
 
 
 def wired_settings(folder: Path, *, structured: bool = False) -> Settings:

@@ -29,8 +29,9 @@ from engine.view import View
 from tests.depth import depth
 from tests.engine.index.corpora import built, folded_texts, random_messages, random_term, random_tree
 
-_TERMS = 160
-_QUERIES = 900
+_TERMS = depth(160, 80)
+_QUERIES = depth(900, 450)
+"""Over each corpus: 21,600 queries together when digging deep."""
 
 
 def assert_index_equals_scan(corpus: Corpus, terms: Sequence[Term], trees: Sequence[Tree]) -> None:

@@ -122,9 +122,9 @@ class Server:
         return jwt.encode(all_claims, self.private if key is None else key, algorithm=head.pop("alg"), headers=head)
 
     @property
-    def private(self) -> bytes:
-        """The signing key."""
-        return bytes(self.signing.as_pem(private=True))
+    def private(self) -> Any:
+        """The signing key as it is kept: to read it from its text again, and examine it, costs more than to sign."""
+        return self.signing.private_key
 
     @property
     def public(self) -> bytes:
