@@ -86,7 +86,6 @@ def stage(connection: duckdb.DuckDBPyConnection, messages: Iterable[SourceMessag
     rows = iter(messages)
     done = 0
     with closing(connection.cursor()) as cursor, ThreadPoolExecutor(1) as other:
-        cursor.begin()
         while batch := list(islice(rows, _BATCH_ROWS)):
             inserted: Future[None] = other.submit(lambda: None)
             for start in range(0, len(batch), _PART_ROWS):
@@ -96,11 +95,11 @@ def stage(connection: duckdb.DuckDBPyConnection, messages: Iterable[SourceMessag
             inserted.result()
             done += len(batch)
             yield done
-        cursor.commit()
     batches.write_names(connection)
 
 
 def _insert(cursor: duckdb.DuckDBPyConnection, part: Columns) -> None:
+    # Each of its own: until one ends, the database holds on to all that it has read.
     cursor.register("part", part)
     cursor.execute(f"INSERT INTO {STAGED} BY NAME SELECT * FROM part")
     cursor.unregister("part")

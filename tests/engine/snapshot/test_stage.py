@@ -1,12 +1,15 @@
 """What becomes of ids and texts before they are stored."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
+from weakref import WeakSet
 
 import duckdb
 import pytest
 
 from engine.model import Message, SourceMessage, message_key_of
+from engine.snapshot.columns import Column, Columns
 from engine.snapshot.database import connect
 from engine.snapshot.stage import STAGED, stage
 from tests.engine.corpora import SETTINGS, corpus_of, desk_of, said
@@ -101,6 +104,23 @@ def test_progress_is_told_after_each_batch(tmp_path: Path, monkeypatch: pytest.M
     rows = connection.execute(f"SELECT sequence, message_id, message_key FROM {STAGED} ORDER BY sequence").fetchall()
     assert rows == [(n, f"general:{n}", message_key_of(f"general:{n}")) for n in range(7)]
     connection.close()
+
+
+def test_no_part_is_held_once_it_is_inserted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = WeakSet[Columns]()
+
+    class Remembered(Columns):
+        def __init__(self, columns: Mapping[str, Column]) -> None:
+            super().__init__(columns)
+            made.add(self)
+
+    monkeypatch.setattr("engine.snapshot.stage.Columns", Remembered)
+    monkeypatch.setattr("engine.snapshot.stage._BATCH_ROWS", 4)
+    monkeypatch.setattr("engine.snapshot.stage._PART_ROWS", 2)
+    with closing(connect(SETTINGS, [f"{tmp_path}/"])) as connection:
+        held = [len(made) for _ in stage(connection, (said(n, "x") for n in range(40)))]
+    # The last part may still be on its way.
+    assert (len(held), max(held) <= 2) == (10, True)
 
 
 def test_a_part_that_cannot_be_stored_ends_the_staging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
