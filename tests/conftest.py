@@ -28,6 +28,11 @@ def pytest_configure() -> None:
     guard()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The test that waits longest begins first: all else runs beside it, and nobody waits for it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_deploy.py")
+
+
 def pytest_runtest_setup() -> None:
     """Deep JSON must meet the interpreter's own limit, not the end of its stack."""
     sys.setrecursionlimit(RECURSION_LIMIT)
