@@ -86,7 +86,7 @@ class _Scoring:
     """The score and the tier of each of some rows."""
 
     scores: Scores
-    tiers: Rows
+    tiers: NDArray[np.int8]
 
     @classmethod
     def of(cls, hits: Hits, rows: Rows) -> "_Scoring":
@@ -94,8 +94,8 @@ class _Scoring:
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         terms = _frequencies(hits, ascending)
-        scores, levels = np.empty(len(rows)), np.empty(len(rows), dtype=np.int64)
-        scores[order] = bm25(terms, view.lengths[ascending], view.average_length, view.size)
+        scores, levels = np.empty(len(rows)), np.empty(len(rows), dtype=np.int8)
+        scores[order] = bm25(terms, view.lengths(ascending), view.average_length, view.size)
         levels[order] = tiers(terms, len(rows), view.size)
         return cls(scores, levels)
 

@@ -56,7 +56,7 @@ def bm25(terms: Sequence[Scored], lengths: NDArray[np.float64], average: float, 
     return scores
 
 
-def tiers(terms: Sequence[Scored], hits: int, size: int) -> NDArray[np.int64]:
+def tiers(terms: Sequence[Scored], hits: int, size: int) -> NDArray[np.int8]:
     """Which tier each hit is in, 0 the first: how much of the query it holds, whatever its length and repetitions.
 
     What a hit holds is the sum of the idf of its terms; a tier reaches down to TIER of what its best may hold. All hits
@@ -66,10 +66,12 @@ def tiers(terms: Sequence[Scored], hits: int, size: int) -> NDArray[np.int64]:
     for term in terms:
         held += np.where(term.frequencies > 0, _idf(term, size), 0)
     most = held.max(initial=0)
+    if most and held.min() == most:
+        return np.zeros(hits, dtype=np.int8)
     # What holds none of the terms matched by what it lacks: one part of an OR may be a NOT.
     below = np.log(most / np.maximum(held, most * TIER**_TIERS)) / -np.log(TIER) if most else held
     # Rounding must not part hits that hold the same as a border.
-    tier: NDArray[np.int64] = np.floor(below + 1e-9).astype(np.int64)
+    tier: NDArray[np.int8] = np.floor(below + 1e-9).astype(np.int8)
     return tier
 
 

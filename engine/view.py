@@ -93,20 +93,20 @@ class View:
         sent = self.narrow.sent_at[mask]
         return (int(sent.min()), int(sent.max())) if len(sent) else None
 
-    @cached_property
-    def lengths(self) -> NDArray[np.float64]:
-        """Length of every row in words, for ranking: never under the floor."""
-        return np.maximum(self.narrow.words, self.limits.word_floor).astype(np.float64)
+    def lengths(self, rows: Rows | Mask) -> NDArray[np.float64]:
+        """Length of some rows in words, for ranking: never under the floor."""
+        return np.maximum(self.narrow.words[rows], self.limits.word_floor).astype(np.float64)
 
     @cached_property
     def average_length(self) -> float:
         """Mean of `lengths` over the messages that can match; 1 when there are none."""
-        return float(self.lengths[self.said].mean()) if self.size else 1.0
+        return float(self.lengths(self.said).mean()) if self.size else 1.0
 
     @cached_property
-    def thread_sizes(self) -> NDArray[np.int64]:
+    def thread_sizes(self) -> NDArray[np.int32]:
         """Messages per thread ordinal: neither activity nor tombstones count."""
-        return np.bincount(self.narrow.thread[self.searchable], minlength=self.corpus.manifest.threads)
+        sizes = np.bincount(self.narrow.thread[self.searchable], minlength=self.corpus.manifest.threads)
+        return sizes.astype(np.int32)
 
     @cached_property
     def thread_order(self) -> Rows:
@@ -151,21 +151,14 @@ class View:
         return Remembered(256)
 
     @cached_property
-    def timeline(self) -> Rows:
+    def timeline(self) -> NDArray[np.int32]:
         """Rows that a thread would show, sorted by conversation and time: a conversation read like a log."""
-        rows = np.flatnonzero(self.talked)
+        rows = np.flatnonzero(self.talked).astype(np.int32)
         order = np.lexsort((rows, self.narrow.sent_at[rows], self.narrow.conversation[rows]))
         return rows[order]
 
     @cached_property
-    def places(self) -> Rows:
-        """For each row its place in `timeline`, -1 where it has none."""
-        places = np.full(self.corpus.rows, -1, dtype=np.int64)
-        places[self.timeline] = np.arange(len(self.timeline))
-        return places
-
-    @cached_property
-    def talks(self) -> NDArray[np.int64]:
+    def talks(self) -> NDArray[np.int32]:
         """For each row a number of its talk: its thread, or outside threads its episode.
 
         An episode is a run in one conversation without a gap over `episode_gap_seconds`. Episodes are numbered
@@ -173,14 +166,14 @@ class View:
         """
         rows = self.timeline
         gap = self.limits.episode_gap_seconds * 1_000_000
-        breaks = np.ones(len(rows), dtype=np.int64)
+        breaks = np.ones(len(rows), dtype=bool)
         if len(rows):
             same = self.narrow.conversation[rows[1:]] == self.narrow.conversation[rows[:-1]]
             close = np.diff(self.narrow.sent_at[rows]) <= gap
             breaks[1:] = ~(same & close)
-        talks = np.full(self.corpus.rows, -1, dtype=np.int64)
-        threads = self.narrow.thread[rows].astype(np.int64)
-        episodes = np.cumsum(breaks) + len(self.thread_sizes)
+        talks = np.full(self.corpus.rows, -1, dtype=np.int32)
+        threads = self.narrow.thread[rows].astype(np.int32)
+        episodes = np.cumsum(breaks, dtype=np.int32) + np.int32(len(self.thread_sizes))
         talks[rows] = np.where(self.thread_sizes[threads] > 1, threads, episodes)
         return talks
 
@@ -200,7 +193,7 @@ class View:
         """Rows of the conversation of `row`, in order of time."""
         conversation = self.narrow.conversation[row]
         first, end = np.searchsorted(self.narrow.conversation[self.timeline], [conversation, conversation + 1])
-        return self.timeline[first:end]
+        return self.timeline[first:end].astype(np.int64)
 
     def neighbours(self, row: int) -> Rows:
         """Rows of the thread of `row`, or outside threads of its conversation, with itself: what stands around it."""

@@ -11,6 +11,9 @@ __all__ = ["intersected", "is_member", "summed", "unique"]
 Longs = NDArray[np.int64]
 AnyInts = NDArray[np.integer]
 
+_SUMMED = 65_536
+"""Numbers summed at a time, at least."""
+
 _DENSE = 64
 """A mask over all rows pays from one in so many on."""
 
@@ -51,7 +54,12 @@ def intersected(one: Longs, other: Longs, size: int) -> Longs:
 def summed(rows: AnyInts, values: AnyInts, over: Longs, size: int) -> Longs:
     """For each row of the sorted set `over` the sum of the values at it."""
     if len(rows) * _DENSE >= size:
-        return np.bincount(rows, weights=values, minlength=size)[over].astype(np.int64)
+        total = np.zeros(size)
+        # Both are copied to be counted, as wider numbers, so not all at once.
+        for first in range(0, len(rows), max(_SUMMED, size // 2)):
+            part = slice(first, first + max(_SUMMED, size // 2))
+            total += np.bincount(rows[part], weights=values[part], minlength=size)
+        return total[over].astype(np.int64)
     kept = is_member(rows, over, size)
     places = np.searchsorted(over, rows[kept])
     return np.bincount(places, weights=values[kept], minlength=len(over)).astype(np.int64)

@@ -169,7 +169,7 @@ class ShardIndex:
             for value, first, end in zip(
                 values[held].tolist(), cuts[:-1][held].tolist(), cuts[1:][held].tolist(), strict=True
             ):
-                np.take(loaded[value][column], places[first:end] - value * block, out=gathered[first:end])
+                gathered[first:end] = loaded[value][column][places[first:end] - value * block]
             return gathered
         ranges = [
             (value, max(start, value * block), min(end, (value + 1) * block))
@@ -178,7 +178,7 @@ class ShardIndex:
         ]
         loaded = self._blocks(np.array([value for value, _, _ in ranges]))
         cut = [loaded[value][column][start - value * block : end - value * block] for value, start, end in ranges]
-        return cut[0] if len(cut) == 1 else np.concatenate(cut)
+        return (cut[0] if len(cut) == 1 else np.concatenate(cut)).astype(np.uint32, copy=False)
 
     def _blocks(self, values: Longs) -> dict[int, Arrays]:
         keys: list[Key] = [(self.files.postings, value) for value in dict.fromkeys(values.tolist())]
@@ -188,7 +188,9 @@ class ShardIndex:
     def _load_postings(self, key: Key) -> Arrays:
         size, read = self._read(self._terms.postings, ("row", PLANES), ("tf", PLANES + 1), key=key)
         tf = unpacked_counts(read["tf"], size)
-        return unpacked_rows(read["row"], size), tf, np.cumsum(tf, dtype=np.uint32) - tf
+        before = np.cumsum(tf, dtype=np.uint32) - tf
+        # Nearly always a byte does; a block stays for as long as there is room.
+        return unpacked_rows(read["row"], size), tf.astype(np.uint8) if tf.max() < 256 else tf, before
 
     def _load_positions(self, key: Key) -> Arrays:
         size, read = self._read(self._terms.positions, ("position", PLANES), key=key)

@@ -119,17 +119,17 @@ class ShardTerm:
             return self._shard.region(WORDS[topic]).find(piece.text, starts=piece.starts, ends=piece.ends)
         return self._matches[topic].numbers
 
-    def _word_weights(self, topic: int) -> tuple[NDArray[np.integer], Longs]:
-        """Rows and weights of every posting of the words."""
+    def _word_weights(self, topic: int) -> tuple[NDArray[np.integer], NDArray[np.uint32]]:
+        """Rows and weights of every posting of the words: of two letters there are millions, so none is wide."""
         numbers = self._numbers(topic)
         region = WORDS[topic]
-        tf = self._shard.frequencies_of(region, numbers).astype(np.int64)
+        tf = self._shard.frequencies_of(region, numbers)
         if self._piece.starts:
-            weights = tf * WHOLE
-        else:
-            m = self._matches[topic]
-            each = WHOLE * m.whole + PREFIX * m.prefix + INSIDE * m.inside
-            weights = tf * np.repeat(each, self._shard.document_frequencies(region, numbers))
+            return self._word_rows[topic], tf * np.uint32(WHOLE)
+        m = self._matches[topic]
+        each = (WHOLE * m.whole + PREFIX * m.prefix + INSIDE * m.inside).astype(np.uint32)
+        weights = np.repeat(each, self._shard.document_frequencies(region, numbers))
+        weights *= tf
         return self._word_rows[topic], weights
 
 
