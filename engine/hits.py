@@ -63,13 +63,6 @@ class Hits:
         return self.query.scope(self.view)
 
     @cached_property
-    def mask(self) -> Mask:
-        """All hits as a mask over the corpus."""
-        mask = np.zeros(self.view.corpus.rows, dtype=bool)
-        mask[self.rows] = True
-        return mask
-
-    @cached_property
     def rows(self) -> Rows:
         """The sorted rows of all hits."""
         return self.within(self.scope)

@@ -55,11 +55,12 @@ class Region:
         return sizes
 
     def find(self, needle: str, *, starts: bool = False, ends: bool = False) -> Longs:
-        """The terms that contain a needle, ascending; at their start, their end, or as a whole when both are set."""
+        """The terms that start with a needle, end with it, or are it when both are set, ascending.
+
+        Those that hold it anywhere are told by `matches`.
+        """
         anchored = (b"\n" if starts else b"") + needle.encode() + (b"\n" if ends else b"")
-        offsets = self._offsets(anchored)
-        numbers = self._numbers(offsets + (1 if starts else 0))
-        return numbers if starts or ends else _unique_sorted(numbers)
+        return self._numbers(self._offsets(anchored) + (1 if starts else 0))
 
     def matches(self, needle: str) -> Matches:
         """The terms that contain a needle, its occurrences counted from left to right without overlap."""
@@ -103,9 +104,3 @@ class Region:
 
     def _numbers(self, offsets: Longs) -> Longs:
         return np.searchsorted(self._starts, offsets, side="right") - 1
-
-
-def _unique_sorted(numbers: Longs) -> Longs:
-    keep = np.ones(len(numbers), dtype=bool)
-    keep[1:] = numbers[1:] != numbers[:-1]
-    return numbers[keep]

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from engine.spread import by_time, spread
+from engine.spread import best_places, by_time, spread
 
 Hit = tuple[float, int, int, int, int, int]
 """Score, instant, key, copy group, conversation, talk."""
@@ -59,3 +59,14 @@ def test_the_first_hits_are_of_different_conversations_and_ties_go_to_the_newest
 def test_a_timeline_is_in_order_of_time_and_merges_nothing(newest: bool, places: list[int]) -> None:  # noqa: FBT001 - a table
     order = by_time(np.array([5, 5, 9, 1], dtype=np.int64), np.arange(4), newest=newest)
     assert (order.places.tolist(), order.copies.tolist()) == (places, [0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_best_places_hold_all_that_could_come_first(seed: int) -> None:
+    chance = random.Random(seed)
+    pairs = [(chance.randrange(4) / 2, chance.randrange(5)) for _ in range(chance.choice((0, 3, 40)))]
+    scores, sent = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], dtype=np.int64)
+    for most in (1, 5, 39, 40):
+        found = set(best_places(scores, sent, most).tolist())
+        border = sorted(pairs, reverse=True)[:most][-1:]
+        assert found == {place for place, pair in enumerate(pairs) if [pair] >= border}
