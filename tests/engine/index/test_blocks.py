@@ -43,5 +43,5 @@ def test_a_block_that_another_call_read_meanwhile_counts_once() -> None:
     cache.get(keys(1), load)
     cache.get(keys(2), block)
     # Were the first counted twice, there would have been no room for both.
-    kept = cache.get(keys(1, 2), lambda key: (np.zeros(1, dtype=np.uint32),))
+    kept = cache.get(keys(1, 2), lambda _: (np.zeros(1, dtype=np.uint32),))
     assert [len(arrays[0]) for arrays in kept.values()] == [250, 250]
