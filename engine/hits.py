@@ -56,6 +56,7 @@ class Hits:
         self.occurrences = found
         self.matching: Rows | None = None if query.tree is None else matching_rows(query.tree, found, view.corpus.rows)
         """Sorted rows the words alone match, in sight or not; `None` when there are no words."""
+        self._frequencies: dict[tuple[str, bool, str], int] = {}
 
     @cached_property
     def scope(self) -> Mask:
@@ -104,7 +105,10 @@ class Hits:
 
     def document_frequency(self, each: Occurrences) -> int:
         """How many messages in sight a term occurs in."""
-        return int(np.count_nonzero(self.view.said[each.rows]))
+        asked = meaning(each.term)
+        if asked not in self._frequencies:
+            self._frequencies[asked] = int(np.count_nonzero(self.view.said[each.rows]))
+        return self._frequencies[asked]
 
 
 def find(view: View, query: BoundQuery, *, brute: bool = False) -> Hits:

@@ -4,6 +4,7 @@ Decides which of an answer's messages come first. Must never know texts' forms, 
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from engine.hits import Hits
 from engine.match import Frequency, compile_tree
 from engine.plan import meaning
-from engine.rank import INSIDE, PREFIX, TENTHS, TOPIC, WHOLE, Scored, bm25, tiers
+from engine.rank import INSIDE, PREFIX, TENTHS, TOPIC, WHOLE, Scored, bm25, held, tiers
 from engine.spread import Order, best_places, by_time, spread
 from engine.view import View
 
@@ -47,17 +48,17 @@ class Ranking:
 
 def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
     """Put some of the hits' rows in order, `best`, `newest` or `oldest`; at least the first `most` of them."""
-    narrow, view = hits.view.narrow, hits.view
-    sent = narrow.sent_at[rows]
+    view = hits.view
     if order != "best":
-        timeline = by_time(sent, rows, newest=order == "newest")
+        timeline = by_time(view.narrow.sent_at[rows], rows, newest=order == "newest")
         return Ranking(rows[timeline.places], timeline.copies, np.zeros(len(rows)))
     found = _Scoring.of(hits, rows)
     ranked = Ranking(rows[:0], rows[:0], found.scores[:0])
     for tier in np.unique(found.tiers).tolist():
         if len(ranked.rows) >= most:
             break
-        inside = found.tiers == tier
+        # Nearly always all are: of millions each copy is another hundred megabytes.
+        inside = found.tiers == tier if found.tiers.any() else slice(None)
         ranked = ranked.then(_in_tier(view, rows[inside], found.scores[inside], most - len(ranked.rows)))
     return ranked
 
@@ -90,14 +91,21 @@ class _Scoring:
 
     @classmethod
     def of(cls, hits: Hits, rows: Rows) -> "_Scoring":
+        if not np.all(rows[1:] > rows[:-1]):
+            order = np.argsort(rows, kind="stable")
+            found = cls.of(hits, rows[order])
+            back = np.argsort(order)
+            return cls(found.scores[back], found.tiers[back])
         view = hits.view
-        order = np.argsort(rows, kind="stable")
-        ascending = rows[order]
-        terms = _frequencies(hits, ascending)
-        scores, levels = np.empty(len(rows)), np.empty(len(rows), dtype=np.int8)
-        scores[order] = bm25(terms, view.lengths(ascending), view.average_length, view.size)
-        levels[order] = tiers(terms, len(rows), view.size)
-        return cls(scores, levels)
+        scores, holds = np.empty(len(rows)), np.empty(len(rows))
+        # A shard at a time: an index tells frequencies of all of a shard's rows at once, and of no more.
+        edges = np.searchsorted(rows, [shard.first_row for shard in view.corpus.manifest.shards]).tolist()
+        for first, end in pairwise([*edges, len(rows)]):
+            part = slice(first, end)
+            terms = _frequencies(hits, rows[part])
+            scores[part] = bm25(terms, view.lengths(rows[part]), view.average_length, view.size)
+            holds[part] = held(terms, end - first, view.size)
+        return cls(scores, tiers(holds))
 
 
 def scored(hits: Hits, rows: Rows) -> Scores:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["INSIDE", "K1", "PREFIX", "TENTHS", "TIER", "TOPIC", "WHOLE", "B", "Scored", "bm25", "tiers"]
+__all__ = ["INSIDE", "K1", "PREFIX", "TENTHS", "TIER", "TOPIC", "WHOLE", "B", "Scored", "bm25", "held", "tiers"]
 
 K1 = 1.2
 B = 0.75
@@ -56,20 +56,24 @@ def bm25(terms: Sequence[Scored], lengths: NDArray[np.float64], average: float, 
     return scores
 
 
-def tiers(terms: Sequence[Scored], hits: int, size: int) -> NDArray[np.int8]:
-    """Which tier each hit is in, 0 the first: how much of the query it holds, whatever its length and repetitions.
-
-    What a hit holds is the sum of the idf of its terms; a tier reaches down to TIER of what its best may hold. All hits
-    of a query without alternatives hold the same, and are of one tier.
-    """
-    held = np.zeros(hits, dtype=np.float64)
+def held(terms: Sequence[Scored], hits: int, size: int) -> NDArray[np.float64]:
+    """How much of a query each hit holds, whatever its length and repetitions: the sum of the idf of its terms."""
+    sums = np.zeros(hits, dtype=np.float64)
     for term in terms:
-        held += np.where(term.frequencies > 0, _idf(term, size), 0)
-    most = held.max(initial=0)
-    if most and held.min() == most:
-        return np.zeros(hits, dtype=np.int8)
+        sums += np.where(term.frequencies > 0, _idf(term, size), 0)
+    return sums
+
+
+def tiers(sums: NDArray[np.float64]) -> NDArray[np.int8]:
+    """Which tier each hit is in by what it holds, 0 the first; a tier reaches down to TIER of what its best may hold.
+
+    All hits of a query without alternatives hold the same, and are of one tier.
+    """
+    most = sums.max(initial=0)
+    if most and sums.min() == most:
+        return np.zeros(len(sums), dtype=np.int8)
     # What holds none of the terms matched by what it lacks: one part of an OR may be a NOT.
-    below = np.log(most / np.maximum(held, most * TIER**_TIERS)) / -np.log(TIER) if most else held
+    below = np.log(most / np.maximum(sums, most * TIER**_TIERS)) / -np.log(TIER) if most else sums
     # Rounding must not part hits that hold the same as a border.
     tier: NDArray[np.int8] = np.floor(below + 1e-9).astype(np.int8)
     return tier

@@ -39,7 +39,10 @@ class IndexedTerm:
         self._pattern = pattern
         self._shards = [ShardTerm(shard, term, pattern) for shard in index.shards]
         self.rows: Longs = np.concatenate(
-            [found.rows + shard.files.first_row for found, shard in zip(self._shards, index.shards, strict=True)]
+            [
+                found.rows.astype(np.int64) + shard.files.first_row
+                for found, shard in zip(self._shards, index.shards, strict=True)
+            ]
         )
         """Until `Index.look_up` has verified them, candidates where the pattern is not settled."""
 
@@ -51,9 +54,11 @@ class IndexedTerm:
     def tenths(self, rows: Longs) -> Longs:
         """Weighted frequencies in tenths in some sorted rows; only when settled."""
         parts = [
-            found.tenths(rows[first:end] - shard.files.first_row) for found, shard, first, end in self._split(rows)
+            found.tenths(rows[first:end] - shard.files.first_row)
+            for found, shard, first, end in self._split(rows)
+            if first < end
         ]
-        return np.concatenate(parts)
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def words(self, rows: Longs) -> dict[str, int]:
         """The words it stands in, and in how many of `rows` each; most first. Only for one settled piece."""

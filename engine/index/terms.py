@@ -32,14 +32,14 @@ class ShardTerm:
         self._topics = {"any": (0, 1), "body": (0,), "topic": (1,)}[term.part]
 
     @cached_property
-    def rows(self) -> Longs:
+    def rows(self) -> NDArray[np.int32]:
         """The sorted rows it stands in."""
         if len(self._pattern.pieces) > 1:
             parts: list[NDArray[np.integer]] = [self._chains[topic].rows for topic in self._topics]
         else:
-            parts = [self._word_rows[topic] for topic in self._topics]
+            parts = [self._shard.rows_of(WORDS[topic], self._numbers(topic)) for topic in self._topics]
             parts += [gram_rows(self._shard, self._piece, topic) for topic in self._topics]
-        return unique(_joined(parts), self._shard.files.rows)
+        return unique(_joined(parts), self._shard.files.rows).astype(np.int32)
 
     def tenths(self, rows: Longs) -> Longs:
         """The weighted frequency in each of some sorted rows, in tenths; only for a settled pattern."""
@@ -73,7 +73,8 @@ class ShardTerm:
         sizes = self._shard.document_frequencies(WORDS[topic], numbers)
         if not len(numbers) or mask[self.rows].all():
             return sizes
-        counted: Longs = np.add.reduceat(mask[self._word_rows[topic]], np.cumsum(sizes) - sizes, dtype=np.int64)
+        rows = self._shard.rows_of(WORDS[topic], numbers)
+        counted: Longs = np.add.reduceat(mask[rows], np.cumsum(sizes) - sizes, dtype=np.int64)
         return counted
 
     def _named(self, counted: dict[int, Longs], mask: NDArray[np.bool_]) -> dict[str, int]:
@@ -108,11 +109,6 @@ class ShardTerm:
     def _matches(self) -> dict[int, Matches]:
         return {topic: self._shard.region(WORDS[topic]).matches(self._piece.text) for topic in self._topics}
 
-    @cached_property
-    def _word_rows(self) -> dict[int, NDArray[np.uint32]]:
-        """Rows of every posting of the words, word after word."""
-        return {topic: self._shard.rows_of(WORDS[topic], self._numbers(topic)) for topic in self._topics}
-
     def _numbers(self, topic: int) -> Longs:
         piece = self._piece
         if piece.starts or piece.ends:
@@ -123,14 +119,14 @@ class ShardTerm:
         """Rows and weights of every posting of the words: of two letters there are millions, so none is wide."""
         numbers = self._numbers(topic)
         region = WORDS[topic]
-        tf = self._shard.frequencies_of(region, numbers)
+        rows, tf = self._shard.rows_of(region, numbers), self._shard.frequencies_of(region, numbers)
         if self._piece.starts:
-            return self._word_rows[topic], tf * np.uint32(WHOLE)
+            return rows, tf * np.uint32(WHOLE)
         m = self._matches[topic]
         each = (WHOLE * m.whole + PREFIX * m.prefix + INSIDE * m.inside).astype(np.uint32)
         weights = np.repeat(each, self._shard.document_frequencies(region, numbers))
         weights *= tf
-        return self._word_rows[topic], weights
+        return rows, weights
 
 
 def _weights(places: Places) -> Longs:

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from engine.rank import K1, TIER, B, Scored, bm25, tiers
+from engine.rank import K1, TIER, B, Scored, bm25, held, tiers
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -36,7 +36,7 @@ def test_a_common_term_never_counts_against_a_hit() -> None:
 
 def test_hits_of_a_query_without_alternatives_are_of_one_tier() -> None:
     terms = [Scored(np.array([1.0, 0.1, 9.0]), 3), Scored(np.array([0.5, 2.0, 0.1]), 900)]
-    assert tiers(terms, 3, 1_000).tolist() == [0, 0, 0]
+    assert tiers(held(terms, 3, 1_000)).tolist() == [0, 0, 0]
 
 
 def test_a_hit_that_holds_less_than_its_share_waits() -> None:
@@ -44,6 +44,6 @@ def test_a_hit_that_holds_less_than_its_share_waits() -> None:
     weights = [math.log1p((1_000 - df + 0.5) / (df + 0.5)) for df in (2, 300)]
     terms = [Scored(np.array(rare), 2), Scored(np.array(common), 300)]
     below = [math.log(sum(weights) / held) / -math.log(TIER) for held in (weights[0], weights[1])]
-    assert tiers(terms, 4, 1_000).tolist() == [0, int(below[0]), int(below[1]), 16]
+    assert tiers(held(terms, 4, 1_000)).tolist() == [0, int(below[0]), int(below[1]), 16]
     assert (int(below[0]), int(below[1])) == (0, 6)
-    assert tiers([], 2, 1_000).tolist() == [nothing, nothing]
+    assert tiers(held([], 2, 1_000)).tolist() == [nothing, nothing]
