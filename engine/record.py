@@ -58,9 +58,9 @@ def claim_rows(
         wanted,
         call.now,
         call.limits,
-        shown=corpus.message_keys[list(shown)].tolist(),
-        around=corpus.message_keys[list(around)].tolist(),
-        groups=corpus.copy_keys[list(groups)].tolist(),
+        shown=corpus.message_keys_of(shown),
+        around=corpus.message_keys_of(around),
+        groups=corpus.copy_keys_of(groups),
     )
 
 

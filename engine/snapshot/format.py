@@ -118,7 +118,8 @@ class Manifest:
     `conversations` holds (id, name, count) in order of ordinal; `authors` (id, name, count) likewise, one for
     each pair of id and name; `roles`, `kinds`, `statuses` hold (value, count): the ordinal of a value
     is its place. `to_roles` likewise. Times are microseconds since 1970, UTC. `sources` holds name, digest and
-    report of each source. `lexicons` holds an entry for each shard, or nothing where there is no index.
+    report of each source. `lexicons` holds an entry for each shard, or nothing where there is no index. `unicode` is
+    the version of the tables that texts were folded by, empty where it is not known.
     """
 
     snapshot_id: str
@@ -140,6 +141,7 @@ class Manifest:
     statuses: tuple[tuple[str, int], ...]
     sources: tuple[dict[str, Any], ...] = ()
     lexicons: tuple[LexiconEntry, ...] = ()
+    unicode: str = ""
     version: int = FORMAT_VERSION
 
     def to_bytes(self) -> bytes:

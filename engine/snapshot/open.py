@@ -6,19 +6,21 @@ the caller's sight to it.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
+from unicodedata import unidata_version
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.copies import copy_key_of
 from engine.errors import BrokenSnapshot
 from engine.index.close import CloseWords
 from engine.index.search import Index, open_index
 from engine.model import Message, message_key_of
 from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, FileEntry, Manifest, check_snapshot_id
 from engine.snapshot.statements import Statements, Tables
+from engine.text import fold
 
 __all__ = ["Corpus", "Narrow", "SnapshotFiles", "open_corpus", "whole_manifest"]
 
@@ -58,30 +60,70 @@ _NAMED_FILES = 5
 _TEXT_COLUMNS = "message_id, thread_id, topic, body, link, edited_at, attributes"
 
 
-@dataclass(frozen=True, slots=True)
 class Narrow:
     """One array per narrow column, all rows of the snapshot; ordinals are places in the manifest's lists.
 
-    `to_role` and `status` are -1 where there is none. `sent_at` is microseconds since 1970, UTC.
+    `to_role` and `status` are -1 where there is none. `sent_at` is microseconds since 1970, UTC. What a plain count
+    does not need is read on first use.
     """
 
-    conversation: NDArray[np.uint32]
-    thread: NDArray[np.uint32]
-    author: NDArray[np.uint32]
-    copy: NDArray[np.uint32]
-    from_role: NDArray[np.int16]
-    to_role: NDArray[np.int16]
-    kind: NDArray[np.int16]
-    status: NDArray[np.int16]
-    sent_at: NDArray[np.int64]
-    words: NDArray[np.uint32]
-    scripts: NDArray[np.uint16]
+    FIRST = ("conversation", "thread", "author", "from_role", "to_role", "kind", "status", "sent_at")
+    """Columns read at once, when the snapshot is opened."""
+
+    def __init__(self, read: Callable[[Sequence[str]], Tables]) -> None:
+        found = read(self.FIRST)
+        self.conversation: NDArray[np.uint32] = found["conversation"]
+        self.thread: NDArray[np.uint32] = found["thread"]
+        self.author: NDArray[np.uint32] = found["author"]
+        self.from_role: NDArray[np.int16] = found["from_role"]
+        self.to_role: NDArray[np.int16] = found["to_role"]
+        self.kind: NDArray[np.int16] = found["kind"]
+        self.status: NDArray[np.int16] = found["status"]
+        self.sent_at: NDArray[np.int64] = found["sent_at"]
+        self._read = read
+        self._lock = threading.Lock()
+        self._later: Tables = {}
+
+    @property
+    def copy(self) -> NDArray[np.uint32]:
+        """The copy group."""
+        return self._once("copy", "words")
+
+    @property
+    def words(self) -> NDArray[np.uint32]:
+        """Words of topic and body."""
+        return self._once("words", "copy")
+
+    @property
+    def scripts(self) -> NDArray[np.uint16]:
+        """Bits of the writing systems there are, as `SCRIPTS` numbers them."""
+        return self._once("scripts")
+
+    @property
+    def message_key(self) -> NDArray[np.uint64]:
+        """The key of the message."""
+        return self._once("message_key", "copy_key")
+
+    @property
+    def copy_key(self) -> NDArray[np.uint64]:
+        """The key of its copy group."""
+        return self._once("copy_key", "message_key")
+
+    def has(self, name: str) -> bool:
+        """Whether a column was read."""
+        return name in self._later
+
+    def _once(self, name: str, *beside: str) -> NDArray[Any]:
+        """A column; with it are read those that whoever wants it will want next."""
+        if name not in self._later:
+            with self._lock:
+                if name not in self._later:
+                    self._later = self._later | self._read((name, *beside))
+        return self._later[name]
 
 
-def _end_to_end(parts: Sequence[Tables], name: str) -> NDArray[Any]:
-    """A column of all shards, taken out of its parts: of millions of rows no column is held twice but one."""
-    arrays = [part.pop(name) for part in parts]
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+def _end_to_end(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Corpus:
@@ -93,13 +135,7 @@ class Corpus:
         self._prefix = prefix
         self._lock = threading.Lock()
         self._messages: OrderedDict[int, Message] = OrderedDict()
-        self._keys: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
-        columns = ", ".join(Narrow.__slots__)
-        parts = [
-            database.arrays(f"SELECT {columns} FROM read_parquet(?)", [self._file(shard.folder, NARROW)])
-            for shard in manifest.shards
-        ]
-        self.narrow = Narrow(**{name: _end_to_end(parts, name) for name in Narrow.__slots__})
+        self.narrow = Narrow(self._columns)
         if len(self.narrow.sent_at) != manifest.rows:
             raise BrokenSnapshot("snapshot_broken", "the snapshot has not as many rows as its manifest says")
         # Both read on use, and are made here: first calls at once would each keep an index of their own.
@@ -116,12 +152,28 @@ class Corpus:
     @property
     def message_keys(self) -> NDArray[np.uint64]:
         """The key of every row; read on first use."""
-        return self._read_keys()[0]
+        return self.narrow.message_key
 
     @property
     def copy_keys(self) -> NDArray[np.uint64]:
         """The key of every row's copy group; read on first use."""
-        return self._read_keys()[1]
+        return self.narrow.copy_key
+
+    def message_keys_of(self, rows: Sequence[int]) -> list[int]:
+        """The keys of a few rows, whose messages a caller is about to be shown: made of what was read for that."""
+        if self.narrow.has("message_key"):
+            return [int(key) for key in self.narrow.message_key[list(rows)]]
+        return [message_key_of(message.message_id) for message in self.messages(rows)]
+
+    def copy_keys_of(self, rows: Sequence[int]) -> list[int]:
+        """The keys of their copy groups, likewise; read where another version of Unicode might fold otherwise."""
+        if self.narrow.has("copy_key") or self.manifest.unicode != unidata_version:
+            return [int(key) for key in self.narrow.copy_key[list(rows)]]
+        words = self.narrow.words[list(rows)].tolist()
+        return [
+            copy_key_of(fold(m.topic), fold(m.body), count, m.message_id, m.author_id)
+            for m, count in zip(self.messages(rows), words, strict=True)
+        ]
 
     def row_of(self, message_id: str, among: NDArray[np.bool_] | None = None) -> int | None:
         """The row of a message, `None` when there is none. Costs one row group of text.
@@ -197,15 +249,11 @@ class Corpus:
     def _file(self, folder: str, name: str) -> str:
         return f"{self._prefix}{folder}/{name}"
 
-    def _read_keys(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        with self._lock:
-            if self._keys is None:
-                parts = [
-                    self.database.arrays("SELECT message_key, copy_key FROM read_parquet(?)", [location])
-                    for _, location in self.shard_files(NARROW)
-                ]
-                self._keys = _end_to_end(parts, "message_key"), _end_to_end(parts, "copy_key")
-            return self._keys
+    def _columns(self, names: Sequence[str]) -> Tables:
+        """Narrow columns of all shards, end to end; of millions of rows none is held twice but one."""
+        sql = f"SELECT {', '.join(names)} FROM read_parquet(?)"
+        parts = [self.database.arrays(sql, [location]) for _, location in self.shard_files(NARROW)]
+        return {name: _end_to_end([part.pop(name) for part in parts]) for name in names}
 
     def _select(self, name: str, columns: str, rows: Sequence[int] | Rows) -> list[tuple[Any, ...]]:
         wanted = np.unique(np.asarray(rows, dtype=np.int64))

@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.copies import COPIED_WORDS, of_its_author
 from engine.model import SourceMessage, message_id_of
 from engine.snapshot.columns import Column, Columns, numbers, texts
 from engine.snapshot.database import asking
@@ -42,9 +43,6 @@ _BATCH_ROWS = 40_000
 
 _PART_ROWS = 10_000
 """Rows of them converted at a time, while the part before is inserted."""
-
-_COPIED_WORDS = 5
-"""Texts of so many words are copies whoever wrote them, shorter ones only of their author's."""
 
 _FIELDS = tuple(field.name for field in fields(SourceMessage))
 
@@ -171,8 +169,8 @@ class _Batches:
         topic, body = self._field(given["topic"]), self._field(given["body"])
         words = topic.words + body.words
         hashed = list(map(b"%b\0%b".__mod__, zip(_split(topic.folded, size), _split(body.folded, size), strict=True)))
-        for at in np.flatnonzero(words < _COPIED_WORDS).tolist():
-            hashed[at] = _apart(hashed[at], message_ids[at], self._authors.firsts[authors[at]])
+        for at in np.flatnonzero(words < COPIED_WORDS).tolist():
+            hashed[at] = of_its_author(hashed[at], message_ids[at], self._authors.firsts[authors[at]])
         ids = raw_of(message_ids)
         return Columns({
             "sequence": numbers(np.arange(first, first + size)),
@@ -268,9 +266,3 @@ def _keys(hashed: Iterable[bytes]) -> NDArray[np.uint64]:
     """For each the first 8 bytes of its BLAKE2b, big endian, as `message_key_of` makes them."""
     digests = b"".join([blake2b(each, digest_size=8).digest() for each in hashed])
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
-
-
-def _apart(text: bytes, message_id: str, author_id: str) -> bytes:
-    """What is hashed of a short text, equal for one author only; for a message without text it is its own id."""
-    own = b"\0\0" + message_id.encode() if text == b"\0" else text
-    return own + b"\0\0" + author_id.encode()

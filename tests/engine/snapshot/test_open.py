@@ -13,7 +13,7 @@ from engine.errors import BadInput, BrokenSnapshot
 from engine.model import message_key_of
 from engine.snapshot.database import Database, connect
 from engine.snapshot.open import Corpus, open_corpus
-from tests.engine.corpora import SETTINGS, SNAPSHOT, Folder, corpus_of, random_messages, said
+from tests.engine.corpora import SETTINGS, SNAPSHOT, Folder, corpus_of, desk_of, random_messages, said
 
 
 def folder_of(root: Path) -> Path:
@@ -42,6 +42,43 @@ def test_ids_and_threads_are_found_whether_the_root_is_stored_or_not(tmp_path: P
     assert (corpus.row_of("c1:none"), corpus.thread_of("c1:none")) == (None, None)
     assert corpus.message_keys.tolist() == [message_key_of(m.message_id) for m in stored]
     assert len(corpus.copy_keys) == corpus.rows
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_keys_made_of_what_is_shown_are_those_that_were_stored(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    unstorable = [
+        said(900 + n, body, author_id=f"u\0{n % 2}") for n, body in enumerate(("", "a\0b", "\ud800", "", "É"))
+    ]
+    corpus = corpus_of(tmp_path, [*random_messages(chance, 60), *unstorable], shard_rows=7, index=False)
+    rows = chance.sample(range(corpus.rows), min(corpus.rows, 20))
+    made = corpus.message_keys_of(rows), corpus.copy_keys_of(rows)
+    assert not corpus.narrow.has("message_key")
+    assert not corpus.narrow.has("copy_key")
+    assert made == (corpus.message_keys[rows].tolist(), corpus.copy_keys[rows].tolist())
+    assert made == (corpus.message_keys_of(rows), corpus.copy_keys_of(rows))
+
+
+def test_keys_of_texts_that_another_unicode_folded_are_those_that_were_stored(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, [said(1, "docker"), said(2, "a text that is longer than that")], index=False)
+    corpus.manifest = replace(corpus.manifest, unicode="1.1.0")
+    made = corpus.copy_keys_of([1, 0])
+    assert corpus.narrow.has("copy_key")
+    assert made == corpus.copy_keys[[1, 0]].tolist()
+
+
+def test_a_count_and_a_first_page_read_no_key(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, [said(n, f"needle {n}") for n in range(30)])
+    desk = desk_of(tmp_path, corpus)
+    desk.count("needle")
+    assert [name for name in ("copy", "words", "scripts", "message_key") if corpus.narrow.has(name)] == []
+    session = desk.search("needle", limit=3).object["session"]
+    assert [name for name in ("copy", "words", "scripts", "message_key") if corpus.narrow.has(name)] == [
+        "copy",
+        "words",
+    ]
+    desk.unseen("needle", session=session)
+    assert corpus.narrow.has("message_key")
 
 
 def test_first_calls_at_once_each_kept_an_index_of_their_own(tmp_path: Path) -> None:
