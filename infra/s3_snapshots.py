@@ -79,6 +79,8 @@ _SETTINGS = (
     # Each for the whole instance: a plain SET is the connection's own, and statements run on cursors of it.
     # An HTTP API hangs up after 30 seconds: two tries of five leave time for an answer that says so.
     "SET GLOBAL http_retries = 1",
+    # No object of a snapshot changes under its name: one HEAD is enough for all who read it at once.
+    "SET GLOBAL enable_http_metadata_cache = true",
     # Only the secret made here, never keys that DuckDB finds by itself.
     "SET GLOBAL enable_global_s3_configuration = false",
     # Names of files are names: no globs, no parameters in them.

@@ -29,6 +29,7 @@ class BlockCache:
         self._most = most_bytes
         self._size = 0
         self._blocks: OrderedDict[Key, Arrays] = OrderedDict()
+        self._opened: set[str] = set()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -47,14 +48,19 @@ class BlockCache:
                 self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="blocks")
         if not missing:
             return out
-        if len(missing) == 1 or self._pool is None:
-            loaded = [load(missing[0])]
+        # The first of a file alone: to read one is to learn what is where in it, which all would ask for at once.
+        alone = {location: key for key in reversed(missing) if (location := key[0]) not in self._opened}.values()
+        loaded = {key: load(key) for key in alone}
+        rest = [key for key in missing if key not in loaded]
+        if len(rest) == 1 or self._pool is None:
+            loaded |= {key: load(key) for key in rest}
         else:
             # Each in the context of the call, which counts what it reads and ends in its time.
-            running = [self._pool.submit(copy_context().run, load, key) for key in missing]
-            loaded = [each.result() for each in running]
+            running = {key: self._pool.submit(copy_context().run, load, key) for key in rest}
+            loaded |= {key: each.result() for key, each in running.items()}
         with self._lock:
-            for key, block in zip(missing, loaded, strict=True):
+            self._opened.update(location for location, _ in missing)
+            for key, block in loaded.items():
                 if key not in self._blocks:
                     self._size += _size(block)
                 self._blocks[key] = out[key] = block

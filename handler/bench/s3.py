@@ -18,7 +18,9 @@ from handler.bench.processes import one_process
 from handler.bench.queries import StandardQuery
 from handler.bench.run import FTS5, OURS, Asked, Told, standard_queries
 from handler.bench.s3_server import KEY, SECRET, CountingProxy, counting_proxy, seaweedfs
-from handler.settings_table import AwsSettings
+from handler.settings import Settings
+from handler.settings_table import AwsSettings, CorpusSettings
+from handler.wiring import build_snapshots, system_clock
 
 __all__ = ["measure"]
 
@@ -92,8 +94,7 @@ _ASK: list[Callable[[bytes], bytes]] = []
 def _prepare(endpoint: str, *, brute: bool) -> None:
     """Set the process up; it has asked the store nothing yet."""
     os.environ.update(_ENVIRONMENT)
-    aws = AwsSettings(seen_table="none", region="us-east-1", s3_endpoint=endpoint, dynamodb_endpoint=_SPARE_PORT)
-    app = hayfork.app_over(f"s3://{_BUCKET}/corpus", aws=aws)
+    app = hayfork.app_over(f"s3://{_BUCKET}/corpus", aws=_aws(endpoint))
     _ASK.append(hayfork.Hayfork(app, brute=brute).call)
 
 
@@ -102,7 +103,7 @@ def _ask(event: bytes) -> None:
 
 
 def _upload(endpoint: str, root: Path) -> None:
-    """The snapshot as it lies in the folder: its layout is that of a bucket."""
+    """Publish the snapshot of a folder, as a refresh does."""
     client = boto3.client(
         "s3",
         endpoint_url=endpoint,
@@ -111,7 +112,17 @@ def _upload(endpoint: str, root: Path) -> None:
         region_name="us-east-1",
     )
     client.create_bucket(Bucket=_BUCKET)
-    for file in [root / "CURRENT", *sorted((root / "snapshots").rglob("*"))]:
-        if file.is_file():
-            client.upload_file(str(file), _BUCKET, f"corpus/{file.relative_to(root).as_posix()}")
     client.close()
+    with one_process() as pool:
+        pool.submit(_publish, endpoint, root).result()
+
+
+def _publish(endpoint: str, root: Path) -> None:
+    os.environ.update(_ENVIRONMENT)
+    settings = Settings(corpus=CorpusSettings(root=f"s3://{_BUCKET}/corpus"), aws=_aws(endpoint))
+    snapshot_id = hayfork.manifest_of(root).snapshot_id
+    build_snapshots(settings, system_clock).publish(snapshot_id, root / "snapshots" / snapshot_id, None)
+
+
+def _aws(endpoint: str) -> AwsSettings:
+    return AwsSettings(seen_table="none", region="us-east-1", s3_endpoint=endpoint, dynamodb_endpoint=_SPARE_PORT)
