@@ -105,7 +105,8 @@ deep: setup aws-tools conformance
 
 # Branch coverage of the engine, which is to be whole.
 coverage: setup
-	$(BIN)/python -m pytest -q -n auto --cov --cov-fail-under=100 --cov-report=term-missing:skip-covered tests/engine
+	$(BIN)/python -m pytest -q -n auto --cov --cov-fail-under=100 --cov-report=term-missing:skip-covered \
+		tests/engine tests/front tests/access tests/contracts/test_payments.py
 
 # Set-up is mostly waiting for a registry, so what does not need each other is made side by side.
 check:

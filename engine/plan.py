@@ -110,7 +110,7 @@ def evaluate(tree: Tree, found: Sequence[Occurrences], size: int) -> NDArray[np.
                 return ~mask(inner)
             case And(parts):
                 return reduce(np.logical_and, map(mask, parts))
-            case Or(parts):
-                return reduce(np.logical_or, map(mask, parts))
+            case _:
+                return reduce(np.logical_or, map(mask, node.parts))
 
     return mask(tree)

@@ -1,6 +1,8 @@
 """Which snapshot a call reads, and what is served when the newest cannot be."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -130,4 +132,62 @@ def test_a_closed_reader_opens_again(bench: Bench) -> None:
     reader.view(EVERYTHING, NOON)
     reader.close()
     assert reader.view(EVERYTHING, NOON).corpus.rows == 2
+    reader.close()
+
+
+class Held(Watched):
+    """A store whose first look at CURRENT waits."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.go_on, self.looking = threading.Event(), threading.Event()
+
+    def current(self) -> str | None:
+        self.looking.set()
+        self.go_on.wait(30)
+        return super().current()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_who_waited_for_the_first_look_of_another_takes_what_that_one_met(bench: Bench, is_there: bool) -> None:  # noqa: FBT001 - a table
+    if is_there:
+        bench.refresh()
+    store = Held(bench.root / "corpus")
+    reader = SnapshotReader(store, SETTINGS, Limits(), print)
+
+    def rows(_: int) -> int | str:
+        try:
+            return reader.view(EVERYTHING, NOON).corpus.rows
+        except NotFound as error:
+            return error.code
+
+    with ThreadPoolExecutor(2) as callers:
+        first = callers.submit(rows, 0)
+        assert store.looking.wait(30)
+        second = callers.submit(rows, 1)
+        # The second has asked for its turn when it can be asked for no longer.
+        while not second.running():
+            pass
+        store.go_on.set()
+        assert (first.result(), second.result()) == ((2, 2) if is_there else ("no_snapshot", "no_snapshot"))
+    reader.close()
+
+
+def test_who_waited_for_a_look_that_broke_off_looks_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.refresh()
+    reader, _ = reader_of(bench)
+
+    class Turn:
+        """Comes when another look has ended without an answer."""
+
+        def acquire(self) -> bool:
+            reader._looks += 1
+            return True
+
+        def release(self) -> None:
+            pass
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "_looking", Turn())
+        assert reader.view(EVERYTHING, NOON).corpus.rows == 2
     reader.close()

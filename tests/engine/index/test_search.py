@@ -27,7 +27,7 @@ from engine.sources.slack import SlackExport
 from engine.text import fold, is_word_char
 from engine.view import View
 from tests.depth import depth
-from tests.engine.index.corpora import built, folded_texts, random_messages, random_term, random_tree
+from tests.engine.index.corpora import built, folded_texts, message, random_messages, random_term, random_tree
 
 _TERMS = depth(160, 80)
 _QUERIES = depth(900, 450)
@@ -109,3 +109,13 @@ def test_scores_are_those_of_the_formula_recounted_from_texts(tmp_path: Path) ->
             if f
         ]
         assert scored(hits, hits.rows).tolist() == pytest.approx(expected, abs=1e-9), str(term)
+
+
+def test_many_candidates_are_left_to_one_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.index.search._READ", 2)
+    bodies = ["docker.sock", "docker sock", "a docker.sock again", "docker-sock", "docker.sock"]
+    corpus = built(tmp_path, [message(str(n), body) for n, body in enumerate(bodies)])
+    (found,) = occurrences(corpus, [Term("docker.sock")], brute=False)
+    (scanned,) = occurrences(corpus, [Term("docker.sock")], brute=True)
+    assert found.rows.tolist() == scanned.rows.tolist()
+    assert (found.path, len(found.rows)) == ("fts", 3)

@@ -136,3 +136,10 @@ def test_a_flipped_bit_in_a_page_is_a_broken_snapshot_when_read(tmp_path: Path) 
     with pytest.raises(BrokenSnapshot) as raised:
         corpus.messages(range(500))
     assert raised.value.code == "snapshot_broken"
+
+
+def test_no_more_messages_are_remembered_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.snapshot.open._KEPT_MESSAGES", 2)
+    corpus = corpus_of(tmp_path, [said(n, f"text {n}") for n in range(5)], index=False)
+    assert [m.body for m in corpus.messages([3, 0, 4])] == ["text 3", "text 0", "text 4"]
+    assert list(corpus._messages) == [0, 4]

@@ -123,6 +123,7 @@ def _line(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("blocks", "expected"),
     [
+        ([{"type": "link", "url": "https://example.org/loose"}], "https://example.org/loose"),
         (
             [
                 _rich(

@@ -515,3 +515,10 @@ def test_texts_survive_every_format(tmp_path_factory: pytest.TempPathFactory, te
 def test_the_page_about_tables_names_every_field() -> None:
     page = (Path(__file__).parents[3] / "docs" / "tables.md").read_text("utf-8")
     assert [name for name in FIELDS if f"`{name}`" not in page] == []
+
+
+def test_no_more_problems_are_named_than_the_report_has_room_for() -> None:
+    report = SourceReport(max_problems=1)
+    for number in range(3):
+        report.problem(f"line {number}", "broken")
+    assert ([problem.where for problem in report.problems], report.problem_count) == (["line 0"], 3)
