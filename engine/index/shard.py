@@ -5,15 +5,15 @@ The layout is documented at its writer, `engine.snapshot.lexicon`. Rows count wi
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import BrokenSnapshot
 from engine.index.blocks import Arrays, BlockCache, Key
 from engine.index.lexicon import Region
 from engine.snapshot.format import LexiconEntry
-from engine.snapshot.planes import PACKED, PLANES, unpacked, unpacked_counts, unpacked_rows
+from engine.snapshot.planes import COUNT_PLANES, PACKED, PLANES, counts_of, integers_of, rows_of
 from engine.snapshot.statements import Statements
 
 __all__ = ["GRAMS", "REGIONS", "WORDS", "Postings", "ShardFiles", "ShardIndex"]
@@ -186,28 +186,31 @@ class ShardIndex:
         return {key[1]: block for key, block in found.items()}
 
     def _load_postings(self, key: Key) -> Arrays:
-        size, read = self._read(self._terms.postings, ("row", PLANES), ("tf", PLANES + 1), key=key)
-        tf = unpacked_counts(read["tf"], size)
+        size, planes = self._read(key, PLANES + COUNT_PLANES, self._terms.postings)
+        tf = counts_of(planes[PLANES:], size)
         before = np.cumsum(tf, dtype=np.uint32) - tf
         # Nearly always a byte does; a block stays for as long as there is room.
-        return unpacked_rows(read["row"], size), tf.astype(np.uint8) if tf.max() < 256 else tf, before
+        return rows_of(planes[:PLANES], size), tf.astype(np.uint8) if tf.max() < 256 else tf, before
 
     def _load_positions(self, key: Key) -> Arrays:
-        size, read = self._read(self._terms.positions, ("position", PLANES), key=key)
-        return (unpacked(read["position"], size),)
+        size, planes = self._read(key, PLANES, self._terms.positions)
+        return (integers_of(planes, size),)
 
-    def _read(self, total: int, *columns: tuple[str, int], key: Key) -> tuple[int, dict[str, list[NDArray[np.uint64]]]]:
-        """How many integers a block holds, of so many in the file, and the planes of its columns."""
+    def _read(self, key: Key, height: int, total: int) -> tuple[int, NDArray[np.uint64]]:
+        """How many integers a block holds, of so many in the file, and its planes."""
         location, value = key
-        group = self.files.entry.block // PACKED
-        names = {name: [f"{name}_{place}" for place in range(planes)] for name, planes in columns}
+        block = self.files.entry.block
+        size = min(block, total - value * block)
+        wide = -(-size // PACKED)
+        first = value * height * block // PACKED
         found = self._statements.arrays(
-            f"SELECT {', '.join(chain.from_iterable(names.values()))} FROM read_parquet(?, file_row_number = true)"
+            "SELECT planes FROM read_parquet(?, file_row_number = true)"
             " WHERE file_row_number >= ? AND file_row_number < ?",
-            [location, value * group, (value + 1) * group],
+            [location, first, first + height * wide],
         )
-        size = min(self.files.entry.block, total - value * self.files.entry.block)
-        return size, {name: [found[plane] for plane in planes] for name, planes in names.items()}
+        if len(found["planes"]) != height * wide:
+            raise BrokenSnapshot("snapshot_broken", "a file of the index has not as many rows as its terms say")
+        return size, found["planes"].reshape(height, wide)
 
 
 def _spread_out(starts: Longs, sizes: NDArray[np.integer]) -> Longs:

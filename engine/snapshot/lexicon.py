@@ -1,8 +1,8 @@
 """Writes the index of a shard: every distinct word with the rows and places it occurs at, in three Parquet files.
 
     terms       region, term, df, total     one group; by region, floor(log2(total)) falling, then term
-    postings    row_0.., tf_0..             for each term its rows in order; a term's range follows from the dfs
-    positions   position_0..                for each posting its places in order, each less the one before it
+    postings    planes                      for each term its rows in order, and frequencies; ranges follow from the dfs
+    positions   planes                      for each posting its places in order, each less the one before it
 
 Regions are `WORDS` and `GRAMS`, each of the body and of the topic. A word goes to WORDS, unless it holds a letter
 of a script that sets no spaces: such a run goes to GRAMS as its bigrams, with a blank before the first and after
@@ -10,7 +10,7 @@ the last character (`容器` is ` 容`, `容器`, `器 `). A word takes one posi
 and one for its end; the next one follows at once after a single space, and 1 further on after anything else. So a
 phrase is a chain of neighbours, and a term inside a run a chain of bigrams that never leaves the run.
 
-Columns `row_0` and on are planes of bytes: `engine.snapshot.planes`.
+What `planes` are tells `engine.snapshot.planes`: of postings each block has those of its rows, then of its frequencies.
 
 Decides that layout; the readers are in `engine.index`. Must never know what is asked. Rows count within the shard.
 """
@@ -31,7 +31,7 @@ from engine.snapshot.database import asking
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, FileEntry, LexiconEntry, Shard, file_sha256
 from engine.snapshot.interned import Interned
 from engine.snapshot.letters import Bytes, Letters
-from engine.snapshot.planes import BLOCK, PACKED, packed, packed_counts, packed_rows
+from engine.snapshot.planes import BLOCK, COUNT_PLANES, PACKED, PLANES, count_planes, planes_of, row_planes
 from engine.snapshot.tokens import Tokens, tokens_of
 
 __all__ = ["write_lexicon"]
@@ -224,35 +224,46 @@ def _write_terms(connection: duckdb.DuckDBPyConnection, folder: Path, shard: Sha
 def _write_postings(
     connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, postings: _Postings
 ) -> FileEntry:
+    rows = postings.row[postings.starts]
     tf = np.diff(postings.starts, append=len(postings.position)).astype(np.uint32)
-    columns = {"row": packed_rows(postings.row[postings.starts]), "tf": packed_counts(tf)}
-    return _copy(connection, folder, shard, POSTINGS, columns)
+
+    def planes(part: slice) -> NDArray[np.uint64]:
+        return np.concatenate((row_planes(rows[part]), count_planes(tf[part])))
+
+    return _write_blocks(connection, folder, shard, POSTINGS, (PLANES + COUNT_PLANES, len(rows)), planes)
 
 
 def _write_positions(
     connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, postings: _Postings
 ) -> FileEntry:
-    steps = postings.position.copy()
-    steps[1:] -= postings.position[:-1]
-    steps[postings.starts] = postings.position[postings.starts]
-    return _copy(connection, folder, shard, POSITIONS, {"position": packed(steps)})
+    position, starts = postings.position, postings.starts
+    steps = position.copy()
+    steps[1:] -= position[:-1]
+    steps[starts] = position[starts]
+    return _write_blocks(connection, folder, shard, POSITIONS, (PLANES, len(steps)), lambda part: planes_of(steps[part]))
 
 
-def _copy(
+def _write_blocks(
     connection: duckdb.DuckDBPyConnection,
     folder: Path,
     shard: Shard,
     name: str,
-    columns: dict[str, list[NDArray[np.uint64]]],
+    size: tuple[int, int],
+    planes: Callable[[slice], NDArray[np.uint64]],
 ) -> FileEntry:
-    planes = {f"{column}_{place}": plane for column, found in columns.items() for place, plane in enumerate(found)}
-    connection.register("planes", planes)
-    rows = len(next(iter(planes.values())))
+    """Write the planes of each block; `size` is how many planes a block has, and how many integers there are."""
+    height, integers = size
+    firsts = range(0, integers, BLOCK)
+    written = np.empty(sum(height * -(-min(BLOCK, integers - first) // PACKED) for first in firsts), dtype=np.uint64)
+    group = height * BLOCK // PACKED
+    for block, first in enumerate(firsts):
+        written[block * group : (block + 1) * group] = planes(slice(first, first + BLOCK)).reshape(-1)
+    connection.register("written", {"planes": written})
     # Only plain encoding keeps the bytes of a plane together. There is nothing to find but how often a byte occurs:
     # zstd's first level looks for no more, and takes less room than the next eight.
     encoding = ", DICTIONARY_SIZE_LIMIT 1, COMPRESSION_LEVEL 1"
-    entry = _write(connection, folder, shard, name, "SELECT * FROM planes", rows, BLOCK // PACKED, encoding)
-    connection.unregister("planes")
+    entry = _write(connection, folder, shard, name, "SELECT planes FROM written", len(written), group, encoding)
+    connection.unregister("written")
     return entry
 
 

@@ -10,7 +10,7 @@ import duckdb
 
 from engine.index.shard import GRAMS
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, Manifest
-from engine.snapshot.planes import PACKED
+from engine.snapshot.planes import COUNT_PLANES, PACKED, PLANES
 
 __all__ = ["unspaced_bytes"]
 
@@ -22,8 +22,8 @@ def unspaced_bytes(snapshot: Path, manifest: Manifest) -> int:
         folder = snapshot / shard.folder
         terms, postings, occurrences = _rows_before_grams(folder / TERMS)
         total += _bytes_behind(folder / TERMS, terms)
-        total += _bytes_behind(folder / POSTINGS, postings / PACKED)
-        total += _bytes_behind(folder / POSITIONS, occurrences / PACKED)
+        total += _bytes_behind(folder / POSTINGS, postings * (PLANES + COUNT_PLANES) / PACKED)
+        total += _bytes_behind(folder / POSITIONS, occurrences * PLANES / PACKED)
     return round(total)
 
 
