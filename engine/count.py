@@ -37,7 +37,7 @@ from engine.requests import CountRequest
 from engine.tables import Table, tabulate
 from engine.tally import add
 from engine.text import fold, one_line
-from engine.times import bucketing, to_date
+from engine.times import SECOND, bucketing, to_date
 
 __all__ = ["count"]
 
@@ -205,8 +205,8 @@ def _dominance(hits: Hits) -> tuple[str, ...]:
     person = int(counts.argmax())
     if counts[person] < 0.9 * found.messages:
         return ()
-    own = view.narrow.sent_at[view.said & (view.persons == person)]
-    first, last = int(own.min()), int(own.max())
+    own = view.narrow.second[view.said & (view.persons == person)]
+    first, last = int(own.min()) * SECOND, int(own.max()) * SECOND
     row = int(hits.rows[people == person][0])
     name = view.corpus.manifest.authors[view.narrow.author[row]][1]
     note = f"{counts[person]} of {found.messages} are by {inline(name)}"

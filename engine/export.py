@@ -31,7 +31,7 @@ from engine.render import bounded_notes, found_line, found_object, hint_lines, s
 from engine.requests import Criteria, ExportRequest
 from engine.sight import Sight
 from engine.snapshot.database import DatabaseSettings
-from engine.times import iso
+from engine.times import SECOND, iso
 
 __all__ = ["Job", "begin", "resume", "sight_of", "state_of"]
 
@@ -130,7 +130,7 @@ class Job:
         """All hits, oldest first, each checked on its original text."""
         matcher = compile_tree(self.hits.query.tree)
         rows = self.hits.rows
-        ordered = rows[np.lexsort((rows, self.hits.view.narrow.sent_at[rows]))]
+        ordered = rows[np.lexsort((rows, self.hits.view.narrow.sent_at(rows)))]
         for done, message in enumerate(self.hits.view.corpus.stream(ordered)):
             if self.cancelled.is_set():
                 raise _Cancelled
@@ -179,7 +179,7 @@ def begin(
         format=request.format,
         state="running",
         created_at=call.now,
-        expires_at=call.now + call.limits.export_seconds * 1_000_000,
+        expires_at=call.now + call.limits.export_seconds * SECOND,
         request=json.dumps({**asdict(request), "sight": asdict(call.view.sight)}, ensure_ascii=False),
     )
     store.put(export)

@@ -14,7 +14,7 @@ from engine.choices import TIMES
 from engine.query.bind import BoundQuery
 from engine.render import clipped
 from engine.text import display
-from engine.times import Bucketing, bucketing
+from engine.times import SECOND, Bucketing, bucketing
 from engine.view import View
 
 __all__ = ["Dimension", "dimension", "period"]
@@ -63,7 +63,9 @@ def dimension(name: str, view: View, query: BoundQuery, zone: tzinfo) -> Dimensi
         buckets = bucketing(*span, zone, name, _TIME_ROWS) if span else Bucketing(name, (), (0,), 0, zone)
         return of_time(view, buckets)
     if name == "author":
-        return Dimension(name, len(manifest.authors), lambda rows: view.persons[rows], _of_table(view.once(_person)))
+        return Dimension(
+            name, len(manifest.authors), lambda rows: view.persons[rows].astype(np.int32), _of_table(view.once(_person))
+        )
     if name == "conversation":
         size = len(manifest.conversations)
         names = _of_table(view.once(_conversation))
@@ -97,10 +99,13 @@ def _of_table(names: Sequence[str | None] | Mapping[int, str]) -> Callable[[Sequ
 
 def of_time(view: View, buckets: Bucketing) -> Dimension:
     """The dimension of some buckets, which reach to the end of what is searched, and of all before them."""
-    starts = np.array(buckets.starts[:-1], dtype=np.int64)
+    sent = view.narrow.second
+    # Buckets begin with a second. One that begins before all that the type tells begins before every message.
+    seconds = np.array(buckets.starts[:-1], dtype=np.int64) // SECOND
+    starts = np.maximum(seconds, np.iinfo(sent.dtype).min).astype(sent.dtype)
 
     def every() -> NDArray[np.int16]:
-        return np.searchsorted(starts, view.narrow.sent_at, side="right").astype(np.int16)
+        return np.searchsorted(starts, sent, side="right").astype(np.int16)
 
     def codes(rows: Rows) -> NDArray[np.int16]:
         of_all: NDArray[np.int16] = view.remembered.get(("buckets", buckets.starts), every)

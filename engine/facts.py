@@ -12,7 +12,7 @@ from engine.model import ACTIVITY
 from engine.render import clipped, counted, distinct, inline
 from engine.snapshot.format import SCRIPTS
 from engine.text import display
-from engine.times import iso, to_date
+from engine.times import SECOND, iso, to_date
 from engine.view import View
 
 __all__ = ["facts_line", "facts_object", "instructions"]
@@ -39,7 +39,7 @@ The marks ⟦ ⟧ are ours.
 
 
 def _values(
-    table: tuple[tuple[str, int], ...], column: NDArray[np.int16], mask: NDArray[np.bool_]
+    table: tuple[tuple[str, int], ...], column: NDArray[np.signedinteger], mask: NDArray[np.bool_]
 ) -> list[tuple[str, int]]:
     counts = np.bincount(column[mask] + 1, minlength=len(table) + 1)[1:].tolist()
     pairs = [(value, count) for (value, _), count in zip(table, counts, strict=True) if count]
@@ -103,8 +103,8 @@ def facts_line(view: View) -> str:
 def instructions(view: View, name: str) -> str:
     """The server's instructions for one caller."""
     count = int(np.count_nonzero(view.searchable))
-    sent = view.narrow.sent_at[view.searchable]
-    span = f", {to_date(int(sent.min()))} to {to_date(int(sent.max()))}" if count else ""
+    sent = view.narrow.second[view.searchable]
+    span = f", {to_date(int(sent.min()) * SECOND)} to {to_date(int(sent.max()) * SECOND)}" if count else ""
     return (
         f"Hayfork searches {inline(name)}: {counted(count, 'message').replace(str(count), f'{count:,}', 1)}{span},"
         f" as of {iso(view.corpus.manifest.created_at)}."

@@ -14,6 +14,7 @@ from engine.plan import Occurrences, Path, distinct_terms, matching_rows, meanin
 from engine.query.bind import BoundQuery
 from engine.query.tree import positive_terms
 from engine.tally import PlannedTerm, add, note_plan
+from engine.times import SECOND
 from engine.view import View
 
 __all__ = ["Found", "Hits", "Searched", "find"]
@@ -130,14 +131,14 @@ def count_rows(view: View, rows: Rows) -> Found:
     if not len(rows):
         return Found(0, 0, 0, 0, None, None)
     narrow = view.narrow
-    sent = narrow.sent_at[rows]
+    sent = narrow.second[rows]
     return Found(
         messages=len(rows),
         threads=_runs(narrow.thread[rows]),
         conversations=_runs(narrow.conversation[rows]),
         authors=int(np.count_nonzero(np.bincount(view.persons[rows]))),
-        first=int(sent.min()),
-        last=int(sent.max()),
+        first=int(sent.min()) * SECOND,
+        last=int(sent.max()) * SECOND,
     )
 
 

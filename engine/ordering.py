@@ -50,7 +50,7 @@ def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
     """Put some of the hits' rows in order, `best`, `newest` or `oldest`; at least the first `most` of them."""
     view = hits.view
     if order != "best":
-        timeline = by_time(view.narrow.sent_at[rows], rows, newest=order == "newest")
+        timeline = by_time(view.narrow.sent_at(rows), rows, newest=order == "newest")
         return Ranking(rows[timeline.places], timeline.copies, np.zeros(len(rows)))
     found = _Scoring.of(hits, rows)
     ranked = Ranking(rows[:0], rows[:0], found.scores[:0])
@@ -65,7 +65,7 @@ def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
 
 def _in_tier(view: View, rows: Rows, scores: Scores, most: int) -> Ranking:
     narrow = view.narrow
-    sent = narrow.sent_at[rows]
+    sent = narrow.sent_at(rows)
     best = best_places(scores, sent, _SPREAD)
     if len(best) < len(rows):
         first = _spread(view, rows[best], scores[best], sent[best]).first(most)

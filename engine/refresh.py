@@ -24,7 +24,7 @@ from engine.snapshot.open import open_corpus, whole_manifest
 from engine.snapshot.scratch import scratch
 from engine.snapshot.stage import stage
 from engine.snapshot.write import Stamp, write
-from engine.times import iso, to_datetime
+from engine.times import SECOND, iso, to_datetime
 from engine.watch import go_on, interrupting
 
 __all__ = ["Build", "refresh", "sources_digest", "sweep", "verify"]
@@ -210,7 +210,7 @@ class _Unpublished:
 def sweep(store: SnapshotStore, retention: Retention, now: int) -> list[str]:
     """Delete old snapshots, and say which."""
     current = store.current()
-    oldest_in_grace = f"{to_datetime(now - retention.grace_seconds * 1_000_000):%Y%m%dT%H%M%S.%fZ}"
+    oldest_in_grace = f"{to_datetime(now - retention.grace_seconds * SECOND):%Y%m%dT%H%M%S.%fZ}"
     removed = []
     snapshots = store.snapshots()
     for snapshot_id in snapshots[: max(0, len(snapshots) - retention.keep)]:

@@ -17,11 +17,11 @@ from engine.errors import BadInput, NotFound
 from engine.limits import Limits
 from engine.ports import Batch, SeenStore
 from engine.requests import Request
+from engine.times import SECOND
 
 __all__ = ["Session", "claim", "digest", "open_session", "packed", "successor", "unpacked"]
 
 Keys = NDArray[np.uint64]
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def open_session(store: SeenStore, handle: str, caller_id: str, now: int, limits
         raise unknown
     idle = now - batches[-1].made_at
     age = now - batches[0].started_at
-    if idle > limits.session_idle_seconds * _SECOND or age > limits.session_max_seconds * _SECOND:
+    if idle > limits.session_idle_seconds * SECOND or age > limits.session_max_seconds * SECOND:
         raise unknown
     return Session(handle, caller_id, batches)
 
@@ -151,5 +151,5 @@ def claim(
         around=packed(around),
         groups=packed(groups),
     )
-    expires_at = batch.started_at + limits.session_max_seconds * _SECOND
+    expires_at = batch.started_at + limits.session_max_seconds * SECOND
     return batch if store.claim(session.handle, batch, expires_at) else None

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from engine.errors import BadInput, quoted
 
 __all__ = [
+    "SECOND",
     "TIME_FORMS",
     "Bucketing",
     "bucketing",
@@ -23,6 +24,9 @@ __all__ = [
     "to_datetime",
     "to_minute",
 ]
+
+SECOND = 1_000_000
+"""In microseconds."""
 
 TIME_FORMS = "2016-12, 2016-12-31 or 2016-12-31T10:00:00Z"
 """What errors offer."""

@@ -17,6 +17,7 @@ from engine.limits import Limits
 from engine.model import ACTIVITY, TOMBSTONE
 from engine.sight import Sight
 from engine.snapshot.open import Corpus
+from engine.times import SECOND
 
 __all__ = ["View"]
 
@@ -81,7 +82,7 @@ class View:
 
     @cached_property
     def said_span(self) -> tuple[int, int] | None:
-        """Instants of the first and last message in sight that can match, `None` when there is none."""
+        """From the second of the first message in sight that can match to the end of the last's; `None` for none."""
         return self._span(self.said)
 
     @cached_property
@@ -90,17 +91,22 @@ class View:
         return self._span(self.searchable)
 
     def _span(self, mask: Mask) -> tuple[int, int] | None:
-        sent = self.narrow.sent_at[mask]
-        return (int(sent.min()), int(sent.max())) if len(sent) else None
+        sent = self.narrow.second[mask]
+        if not len(sent):
+            return None
+        return int(sent.min()) * SECOND, int(sent.max()) * SECOND + SECOND - 1
 
-    def lengths(self, rows: Rows | Mask) -> NDArray[np.float64]:
+    def lengths(self, rows: Rows) -> NDArray[np.float64]:
         """Length of some rows in words, for ranking: never under the floor."""
-        return np.maximum(self.narrow.words[rows], self.limits.word_floor).astype(np.float64)
+        return np.maximum(self.narrow.words[rows].astype(np.float64), self.limits.word_floor)
 
     @cached_property
     def average_length(self) -> float:
         """Mean of `lengths` over the messages that can match; 1 when there are none."""
-        return float(self.lengths(self.said).mean()) if self.size else 1.0
+        if not self.size:
+            return 1.0
+        counts = np.bincount(self.narrow.words[self.said])
+        return float(counts @ np.maximum(np.arange(len(counts)), self.limits.word_floor)) / self.size
 
     @cached_property
     def thread_sizes(self) -> NDArray[np.int32]:
@@ -117,7 +123,7 @@ class View:
         rows = np.flatnonzero(self.visible)
         threads, first = np.unique(self.narrow.thread[rows], return_index=True)
         rows = rows[first]
-        order = np.lexsort((threads, self.narrow.sent_at[rows], self.narrow.conversation[rows]))
+        order = np.lexsort((threads, self.narrow.sent_at(rows), self.narrow.conversation[rows]))
         return np.concatenate([threads[order], np.setdiff1d(ordinals, threads)]).astype(np.int64)
 
     @cached_property
@@ -130,9 +136,13 @@ class View:
         )
 
     @cached_property
-    def persons(self) -> NDArray[np.int32]:
+    def persons(self) -> NDArray[np.integer]:
         """For each row the ordinal of the person who wrote it."""
-        return self.people.astype(np.int32)[self.narrow.author]
+        author = self.narrow.author
+        if np.array_equal(self.people, np.arange(len(self.people))):
+            return author
+        persons: NDArray[np.integer] = self.people.astype(author.dtype)[author]
+        return persons
 
     @cached_property
     def hidden(self) -> Mask:
@@ -154,7 +164,7 @@ class View:
     def timeline(self) -> NDArray[np.int32]:
         """Rows that a thread would show, sorted by conversation and time: a conversation read like a log."""
         rows = np.flatnonzero(self.talked).astype(np.int32)
-        order = np.lexsort((rows, self.narrow.sent_at[rows], self.narrow.conversation[rows]))
+        order = np.lexsort((rows, self.narrow.sent_at(rows), self.narrow.conversation[rows]))
         return rows[order]
 
     @cached_property
@@ -165,11 +175,11 @@ class View:
         after all threads. Rows outside `timeline` have -1.
         """
         rows = self.timeline
-        gap = self.limits.episode_gap_seconds * 1_000_000
+        gap = self.limits.episode_gap_seconds * SECOND
         breaks = np.ones(len(rows), dtype=bool)
         if len(rows):
             same = self.narrow.conversation[rows[1:]] == self.narrow.conversation[rows[:-1]]
-            close = np.diff(self.narrow.sent_at[rows]) <= gap
+            close = np.diff(self.narrow.sent_at(rows)) <= gap
             breaks[1:] = ~(same & close)
         talks = np.full(self.corpus.rows, -1, dtype=np.int32)
         threads = self.narrow.thread[rows].astype(np.int32)
@@ -215,5 +225,5 @@ def _visible(corpus: Corpus, sight: Sight) -> Mask:
     if sight.kinds:
         visible &= np.array([value in sight.kinds for value, _ in manifest.kinds], dtype=bool)[narrow.kind]
     if sight.oldest is not None:
-        visible &= narrow.sent_at >= sight.oldest
+        visible &= narrow.since(sight.oldest)
     return visible

@@ -57,7 +57,7 @@ _UNAVAILABLE = frozenset(
     {"too_slow", "out_of_memory", "store_unreachable", "session_busy", "export_failed", "no_time", "metering_down"}
 )
 _REFUSED = frozenset({"quota_exceeded", "credit_exhausted"})
-_BROKEN = frozenset({"snapshot_broken", "snapshot_newer"})
+_BROKEN = frozenset({"snapshot_broken", "snapshot_newer", "snapshot_older"})
 
 Tracer = Any
 

@@ -148,9 +148,9 @@ def bind(criteria: Criteria, view: View, zone: tzinfo) -> BoundQuery:
     after = parse_instant("after", criteria.after, zone) if criteria.after is not None else None
     before = parse_instant("before", criteria.before, zone) if criteria.before is not None else None
     if after is not None:
-        conditions.append(Condition("after", (iso_minute(after),), view.narrow.sent_at >= after))
+        conditions.append(Condition("after", (iso_minute(after),), view.narrow.since(after)))
     if before is not None:
-        conditions.append(Condition("before", (iso_minute(before),), view.narrow.sent_at < before))
+        conditions.append(Condition("before", (iso_minute(before),), ~view.narrow.since(before)))
     if after is not None and before is not None and after >= before:
         raise BadInput(
             "bad_time",
@@ -228,7 +228,9 @@ def _authors(view: View) -> _Directory:
     return _directory(view, view.corpus.manifest.authors, view.narrow.author, "@")
 
 
-def _directory(view: View, table: Sequence[tuple[str, str, int]], column: NDArray[np.uint32], sigil: str) -> _Directory:
+def _directory(
+    view: View, table: Sequence[tuple[str, str, int]], column: NDArray[np.integer], sigil: str
+) -> _Directory:
     counts = np.bincount(column[view.said], minlength=len(table)).tolist()
     searched = np.bincount(column[view.searchable], minlength=len(table)).tolist()
     visible = [(ordinal, row) for ordinal, row in enumerate(table) if counts[ordinal]]

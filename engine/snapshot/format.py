@@ -42,8 +42,8 @@ __all__ = [
     "file_sha256",
 ]
 
-FORMAT_VERSION = 1
-"""Raised when a reader of the old version would answer wrongly. Readers refuse a newer one."""
+FORMAT_VERSION = 2
+"""Raised when a reader of the old version would answer wrongly. No other is read: a refresh makes it anew."""
 
 CURRENT = "CURRENT"
 MANIFEST = "manifest.json"
@@ -156,7 +156,8 @@ class Manifest:
         """Read what `to_bytes` wrote.
 
         Raises:
-            BrokenSnapshot: `snapshot_newer` for a later format, `snapshot_broken` for anything unreadable.
+            BrokenSnapshot: `snapshot_newer` for a later format, `snapshot_older` for an earlier one, `snapshot_broken`
+                for anything unreadable.
         """
         try:
             plain = json.loads(raw)
@@ -168,6 +169,12 @@ class Manifest:
                 "snapshot_newer",
                 f"the snapshot has format {version}, this server reads up to {FORMAT_VERSION}",
                 next_step="update the server, or roll back to an older snapshot",
+            )
+        if version < FORMAT_VERSION:
+            raise BrokenSnapshot(
+                "snapshot_older",
+                f"the snapshot has format {version}, this server reads {FORMAT_VERSION}",
+                next_step="refresh: the next snapshot has it",
             )
         try:
             plain["shards"] = tuple(Shard(**shard) for shard in plain["shards"])

@@ -240,7 +240,8 @@ def _write_positions(
     steps = position.copy()
     steps[1:] -= position[:-1]
     steps[starts] = position[starts]
-    return _write_blocks(connection, folder, shard, POSITIONS, (PLANES, len(steps)), lambda part: planes_of(steps[part]))
+    size = (PLANES, len(steps))
+    return _write_blocks(connection, folder, shard, POSITIONS, size, lambda part: planes_of(steps[part]))
 
 
 def _write_blocks(

@@ -6,7 +6,7 @@ the caller's sight to it.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 from unicodedata import unidata_version
 
@@ -19,10 +19,11 @@ from engine.index.close import CloseWords
 from engine.index.search import Index, open_index
 from engine.model import Message, message_key_of
 from engine.snapshot.format import FOLDED, MANIFEST, NARROW, TEXT, FileEntry, Manifest, check_snapshot_id
-from engine.snapshot.statements import Statements, Tables
+from engine.snapshot.narrow import Narrow
+from engine.snapshot.statements import Statements
 from engine.text import fold
 
-__all__ = ["Corpus", "Narrow", "SnapshotFiles", "open_corpus", "whole_manifest"]
+__all__ = ["Corpus", "SnapshotFiles", "open_corpus", "whole_manifest"]
 
 
 class SnapshotFiles(Protocol):
@@ -60,72 +61,6 @@ _NAMED_FILES = 5
 _TEXT_COLUMNS = "message_id, thread_id, topic, body, link, edited_at, attributes"
 
 
-class Narrow:
-    """One array per narrow column, all rows of the snapshot; ordinals are places in the manifest's lists.
-
-    `to_role` and `status` are -1 where there is none. `sent_at` is microseconds since 1970, UTC. What a plain count
-    does not need is read on first use.
-    """
-
-    FIRST = ("conversation", "thread", "author", "from_role", "to_role", "kind", "status", "sent_at")
-    """Columns read at once, when the snapshot is opened."""
-
-    def __init__(self, read: Callable[[Sequence[str]], Tables]) -> None:
-        found = read(self.FIRST)
-        self.conversation: NDArray[np.uint32] = found["conversation"]
-        self.thread: NDArray[np.uint32] = found["thread"]
-        self.author: NDArray[np.uint32] = found["author"]
-        self.from_role: NDArray[np.int16] = found["from_role"]
-        self.to_role: NDArray[np.int16] = found["to_role"]
-        self.kind: NDArray[np.int16] = found["kind"]
-        self.status: NDArray[np.int16] = found["status"]
-        self.sent_at: NDArray[np.int64] = found["sent_at"]
-        self._read = read
-        self._lock = threading.Lock()
-        self._later: Tables = {}
-
-    @property
-    def copy(self) -> NDArray[np.uint32]:
-        """The copy group."""
-        return self._once("copy", "words")
-
-    @property
-    def words(self) -> NDArray[np.uint32]:
-        """Words of topic and body."""
-        return self._once("words", "copy")
-
-    @property
-    def scripts(self) -> NDArray[np.uint16]:
-        """Bits of the writing systems there are, as `SCRIPTS` numbers them."""
-        return self._once("scripts")
-
-    @property
-    def message_key(self) -> NDArray[np.uint64]:
-        """The key of the message."""
-        return self._once("message_key", "copy_key")
-
-    @property
-    def copy_key(self) -> NDArray[np.uint64]:
-        """The key of its copy group."""
-        return self._once("copy_key", "message_key")
-
-    def has(self, name: str) -> bool:
-        """Whether a column was read."""
-        return name in self._later
-
-    def _once(self, name: str, *beside: str) -> NDArray[Any]:
-        """A column; with it are read those that whoever wants it will want next."""
-        if name not in self._later:
-            with self._lock:
-                if name not in self._later:
-                    self._later = self._later | self._read((name, *beside))
-        return self._later[name]
-
-
-def _end_to_end(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 class Corpus:
     """One open snapshot. Immutable but for what it has read already; safe to share between threads."""
 
@@ -135,8 +70,8 @@ class Corpus:
         self._prefix = prefix
         self._lock = threading.Lock()
         self._messages: OrderedDict[int, Message] = OrderedDict()
-        self.narrow = Narrow(self._columns)
-        if len(self.narrow.sent_at) != manifest.rows:
+        self.narrow = Narrow([location for _, location in self.shard_files(NARROW)], database)
+        if len(self.narrow.second) != manifest.rows:
             raise BrokenSnapshot("snapshot_broken", "the snapshot has not as many rows as its manifest says")
         # Both read on use, and are made here: first calls at once would each keep an index of their own.
         self.index: Index | None = open_index(self, _INDEX_BYTES)
@@ -249,12 +184,6 @@ class Corpus:
     def _file(self, folder: str, name: str) -> str:
         return f"{self._prefix}{folder}/{name}"
 
-    def _columns(self, names: Sequence[str]) -> Tables:
-        """Narrow columns of all shards, end to end; of millions of rows none is held twice but one."""
-        sql = f"SELECT {', '.join(names)} FROM read_parquet(?)"
-        parts = [self.database.arrays(sql, [location]) for _, location in self.shard_files(NARROW)]
-        return {name: _end_to_end([part.pop(name) for part in parts]) for name in names}
-
     def _select(self, name: str, columns: str, rows: Sequence[int] | Rows) -> list[tuple[Any, ...]]:
         wanted = np.unique(np.asarray(rows, dtype=np.int64))
         out: list[tuple[Any, ...]] = []
@@ -286,7 +215,7 @@ class Corpus:
             conversation_id=conversation_id,
             conversation=conversation,
             thread_id=thread_id,
-            sent_at=int(narrow.sent_at[row]),
+            sent_at=int(narrow.sent_at([row])[0]),
             author_id=author_id,
             author=author,
             from_role=manifest.roles[narrow.from_role[row]][0],
@@ -311,7 +240,7 @@ def whole_manifest(store: SnapshotFiles, snapshot_id: str) -> Manifest:
 
     Raises:
         NotFound: `no_snapshot`.
-        BrokenSnapshot: `snapshot_newer`, `snapshot_broken`.
+        BrokenSnapshot: `snapshot_newer`, `snapshot_older`, `snapshot_broken`.
         Unavailable: the store cannot be reached.
     """
     manifest = Manifest.from_bytes(store.read(check_snapshot_id(snapshot_id), MANIFEST))

@@ -147,6 +147,6 @@ def _sort(connection: duckdb.DuckDBPyConnection) -> None:
     run("DROP TABLE sorted")
     run(f"""
         CREATE TABLE copies AS
-        SELECT copy_key, (row_number() OVER (ORDER BY copy_key) - 1)::UINTEGER AS copy
-        FROM (SELECT DISTINCT copy_key FROM {NUMBERED})
+        SELECT copy_key, (row_number() OVER (ORDER BY min(row)) - 1)::UINTEGER AS copy
+        FROM {NUMBERED} GROUP BY copy_key
     """)

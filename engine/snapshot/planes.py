@@ -1,10 +1,10 @@
 """Integers as the index files keep them: byte by byte in planes, eight to a value, so that zstd sees like beside like.
 
 A block of integers becomes one array of bytes for each of their bytes, the lowest first; the higher planes are nearly
-all zeros and cost nothing. Rows are kept as differences within a block. Frequencies are small: two bits of each stand in
-a plane of their own, four to a byte. The planes of a block stand one behind another in one column, and make one row
-group of it: several columns would take a footer that is fetched twice, and three times as long to read. Measured against
-Parquet's own encodings in docs/decisions.
+all zeros and cost nothing. Rows are kept as differences within a block. Frequencies are small: two bits of each stand
+in a plane of their own, four to a byte. The planes of a block stand one behind another in one column, and make one row
+group of it: several columns would take a footer that is fetched twice, and three times as long to read. Measured
+against Parquet's own encodings in docs/decisions.
 """
 
 import numpy as np
@@ -47,12 +47,13 @@ def planes_of(values: Ints) -> Planes:
     """The planes of a block of integers; the last value of each is filled up with zeros."""
     padded = np.zeros(-(-len(values) // PACKED) * PACKED, dtype="<u4")
     padded[: len(values)] = values
-    return np.ascontiguousarray(padded.view(np.uint8).reshape(-1, PLANES).T).view("<u8")
+    planes: Planes = np.ascontiguousarray(padded.view(np.uint8).reshape(-1, PLANES).T).view("<u8")
+    return planes
 
 
 def integers_of(planes: Planes, size: int) -> Ints:
     """The first `size` integers of a block."""
-    out = planes[0].view(np.uint8)[:size].astype(np.uint32)
+    out: Ints = planes[0].view(np.uint8)[:size].astype(np.uint32)
     for place, plane in enumerate(planes[1:], 1):
         if plane.any():
             out |= plane.view(np.uint8)[:size].astype(np.uint32) << np.uint32(8 * place)
@@ -61,12 +62,14 @@ def integers_of(planes: Planes, size: int) -> Ints:
 
 def row_planes(rows: Ints) -> Planes:
     """The planes of a block of rows that mostly rise: of the differences, modulo 2**32."""
-    return planes_of(np.diff(rows, prepend=np.uint32(0)))
+    steps: Ints = np.diff(rows, prepend=np.uint32(0))
+    return planes_of(steps)
 
 
 def rows_of(planes: Planes, size: int) -> Ints:
     """The rows of a block."""
-    return np.cumsum(integers_of(planes, size), dtype=np.uint32)
+    rows: Ints = np.cumsum(integers_of(planes, size), dtype=np.uint32)
+    return rows
 
 
 def count_planes(counts: Ints) -> Planes:

@@ -28,6 +28,7 @@ from engine.snapshot.format import (
 from engine.snapshot.lexicon import write_lexicon
 from engine.snapshot.order import NUMBERED, named, number
 from engine.snapshot.stage import STAGED, VALUES
+from engine.times import SECOND
 
 __all__ = ["Stamp", "write"]
 
@@ -111,9 +112,11 @@ _SHARD_SQL = f"""
            s.topic, s.body, s.link, s.edited_at, s.attributes, s.folded_topic, s.folded_body
     FROM {STAGED} s JOIN {NUMBERED} n USING (sequence) WHERE n.row >= {{first}} AND n.row < {{end}} ORDER BY n.row
 """
+# What every count needs stands together, last, and before it what a ranking adds: each is fetched as one range.
 _NARROW_SQL = f"""
-    SELECT message_key, copy_key, conversation, thread, author, copy, from_role, to_role, kind, status, sent_at, words,
-           scripts
+    SELECT message_key, copy_key, scripts, copy,
+           ((sent_at % {SECOND} + {SECOND}) % {SECOND})::INTEGER AS micro, words,
+           conversation, thread, author, from_role, to_role, kind, status, (sent_at - micro) // {SECOND} AS second
     FROM {NUMBERED} JOIN copies USING (copy_key) WHERE row >= {{first}} AND row < {{end}} ORDER BY row
 """
 _TEXT_SQL = "SELECT message_id, thread_id, topic, body, link, edited_at, attributes FROM shard"

@@ -99,7 +99,7 @@ def test_blocks_hold_each_window_once_and_nothing_else(tmp_path: Path, seed: int
         assert blocks == [] or chosen[0] in blocks[0].rows
         for block in blocks:
             assert block.hits == {row for row in block.rows if matching[row]}
-            instants = view.narrow.sent_at[list(block.rows)].tolist()
+            instants = view.narrow.sent_at(list(block.rows)).tolist()
             assert instants == sorted(instants)
 
 

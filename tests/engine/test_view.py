@@ -8,6 +8,7 @@ import pytest
 from engine.limits import Limits
 from engine.model import ACTIVITY, TOMBSTONE, SourceMessage
 from engine.sight import Sight
+from engine.times import SECOND
 from tests.engine.corpora import corpus_of, random_messages, said, sees, view_of
 
 
@@ -39,7 +40,8 @@ def test_sizes_talks_and_neighbours_are_those_of_a_naive_recount(tmp_path: Path,
     row_of = {m.message_id: m.row for m in stored}
     instants = [m.sent_at for m in seen if m.kind != TOMBSTONE]
     assert view.size == len(instants)
-    assert view.said_span == ((min(instants), max(instants)) if instants else None)
+    seconds = [instant // SECOND * SECOND for instant in instants]
+    assert view.said_span == ((min(seconds), max(seconds) + SECOND - 1) if instants else None)
     talks: dict[object, set[int]] = {}
     before: dict[str, tuple[int, int]] = {}
     for m in by_time([m for m in seen if m.kind != ACTIVITY]):

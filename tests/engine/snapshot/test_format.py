@@ -58,6 +58,12 @@ def test_a_newer_format_is_refused_before_anything_of_it_is_read() -> None:
     )
 
 
+def test_an_older_format_is_refused_with_the_way_out() -> None:
+    with pytest.raises(BrokenSnapshot) as raised:
+        Manifest.from_bytes(json.dumps({"version": FORMAT_VERSION - 1, "old": []}).encode())
+    assert (raised.value.code, raised.value.next_step) == ("snapshot_older", "refresh: the next snapshot has it")
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -69,7 +75,7 @@ def test_a_newer_format_is_refused_before_anything_of_it_is_read() -> None:
         b"{}",
         b'{"version":"x"}',
         b'{"version":null}',
-        b'{"version":1}',
+        f'{{"version":{FORMAT_VERSION}}}'.encode(),
         json.dumps(json.loads(MANIFEST.to_bytes()) | {"extra": 1}).encode(),
         json.dumps(json.loads(MANIFEST.to_bytes()) | {"shards": [{"folder": "0000"}]}).encode(),
         json.dumps(json.loads(MANIFEST.to_bytes()) | {"roles": [1]}).encode(),

@@ -13,6 +13,7 @@ from engine.errors import BadInput, BrokenSnapshot
 from engine.model import message_key_of
 from engine.snapshot.database import Database, connect
 from engine.snapshot.open import Corpus, open_corpus
+from engine.times import SECOND
 from tests.engine.corpora import SETTINGS, SNAPSHOT, Folder, corpus_of, desk_of, random_messages, said
 
 
@@ -71,11 +72,11 @@ def test_a_count_and_a_first_page_read_no_key(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, [said(n, f"needle {n}") for n in range(30)])
     desk = desk_of(tmp_path, corpus)
     desk.count("needle")
-    assert [name for name in ("copy", "words", "scripts", "message_key") if corpus.narrow.has(name)] == []
+    assert [name for name in ("copy", "micro", "scripts", "message_key") if corpus.narrow.has(name)] == []
     session = desk.search("needle", limit=3).object["session"]
-    assert [name for name in ("copy", "words", "scripts", "message_key") if corpus.narrow.has(name)] == [
+    assert [name for name in ("copy", "micro", "scripts", "message_key") if corpus.narrow.has(name)] == [
         "copy",
-        "words",
+        "micro",
     ]
     desk.unseen("needle", session=session)
     assert corpus.narrow.has("message_key")
@@ -143,3 +144,32 @@ def test_no_more_messages_are_remembered_than_the_bound(tmp_path: Path, monkeypa
     corpus = corpus_of(tmp_path, [said(n, f"text {n}") for n in range(5)], index=False)
     assert [m.body for m in corpus.messages([3, 0, 4])] == ["text 3", "text 0", "text 4"]
     assert list(corpus._messages) == [0, 4]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_instants_are_told_to_the_microsecond_and_so_are_their_borders(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    # Long ago, the day the epoch began, and further on than 32 bits tell seconds.
+    around = chance.choice((-3_000_000_000, -1, 0, 1_700_000_000, 9_000_000_000))
+    instants = [around * SECOND + chance.randrange(-3 * SECOND, 3 * SECOND) for _ in range(40)]
+    instants += [around * SECOND - 1, around * SECOND, around * SECOND + 1]
+    corpus = corpus_of(tmp_path, [said(n, "x", sent_at=at) for n, at in enumerate(instants)], shard_rows=7, index=False)
+    rows = list(range(corpus.rows))
+    stored = corpus.narrow.sent_at(rows).tolist()
+    assert sorted(stored) == sorted(instants)
+    assert [m.sent_at for m in corpus.messages(rows)] == stored
+    for border in [*instants, *(at + 1 for at in instants), -(1 << 60), 1 << 60]:
+        assert corpus.narrow.since(border).tolist() == [at >= border for at in stored]
+
+
+def test_a_column_is_kept_no_wider_than_it_must_be(tmp_path: Path) -> None:
+    messages = [said(n, "word " * n, author_id=f"u{n}", sent_at=n * SECOND) for n in range(130)]
+    wide = [said(200, "word " * 70_000), said(201, "x", sent_at=(1 << 31) * SECOND)]
+    plain = corpus_of(tmp_path, messages, shard_rows=50, index=False).narrow
+    assert {plain.author.dtype, plain.words.dtype, plain.conversation.dtype} == {np.dtype(np.uint16)}
+    assert (plain.kind.dtype, plain.second.dtype) == (np.dtype(np.int8), np.dtype(np.int32))
+    narrow = corpus_of(tmp_path, [*messages, *wide], shard_rows=50, index=False).narrow
+    assert (narrow.words.max(), narrow.second.max()) == (70_000, 1 << 31)
+    many = [said(n, "x", kind=f"kind {n:03d}") for n in range(130)]
+    kinds = corpus_of(tmp_path, many, index=False).narrow.kind
+    assert (kinds.dtype, sorted(kinds.tolist())) == (np.dtype(np.int16), list(range(130)))
