@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import groupby
 from math import comb
 from pathlib import Path
+from statistics import stdev
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -46,6 +47,8 @@ _FEWEST_WORDS = 12
 _REMEMBERED = 10
 """Messages that must hold a word for it to be one a person remembers rather than a number or a hash."""
 _STORY_MESSAGES = 40_000
+
+_BY_SCORE, _FTS5 = "hayfork, by score alone", "FTS5 bm25, unicode61"
 
 _TERM = re.compile(r'"[^"]+"|\S+')
 
@@ -152,9 +155,9 @@ def judged(questions: Sequence[Question], messages: Iterable[SourceMessage], app
         best = _ours(app, question, "best")
         ranked = {
             "hayfork": _as_shown(best),
-            "hayfork, by score alone": sorted(best, key=lambda hit: -hit[1]),
+            _BY_SCORE: sorted(best, key=lambda hit: -hit[1]),
             "newest first": _as_shown(_ours(app, question, "newest")),
-            "FTS5 bm25, unicode61": bm25.ranked(question),
+            _FTS5: bm25.ranked(question),
         }
         for name, hits in ranked.items():
             places.setdefault(name, []).append(_places(hits, question.right, texts))
@@ -163,15 +166,27 @@ def judged(questions: Sequence[Question], messages: Iterable[SourceMessage], app
         "queries": len(questions),
         "depth": DEPTH,
         "rankings": {name: _figures(each) for name, each in places.items()},
+        "less_fts5": _difference(places[_BY_SCORE], places[_FTS5]),
     }
+
+
+def _difference(ours: Sequence[Places], theirs: Sequence[Places]) -> dict[str, float]:
+    """The mean of what each question's reciprocal rank differs by, and half the width of its 95 % interval."""
+    each = [_reciprocal(a) - _reciprocal(b) for a, b in zip(ours, theirs, strict=True)]
+    margin = 1.96 * stdev(each) / len(each) ** 0.5 if len(each) > 1 else 0.0
+    return {"mean": _mean(each), "margin": round(margin, 4)}
 
 
 def _figures(asked: Sequence[Places]) -> dict[str, float]:
     return {
-        "mean_reciprocal_rank": _mean(sum(chance / place for place, chance in places.items()) for places in asked),
+        "mean_reciprocal_rank": _mean(map(_reciprocal, asked)),
         "hits_at_8": _mean(sum(chance for place, chance in places.items() if place <= _FIRST) for places in asked),
         "found": _mean(sum(places.values()) for places in asked),
     }
+
+
+def _reciprocal(places: Places) -> float:
+    return sum(chance / place for place, chance in places.items())
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -104,6 +104,8 @@ def _of_ranking(name: str, found: Mapping[str, Any]) -> Grid:
         (ranking, f"{told['mean_reciprocal_rank']:.3f}", f"{told['hits_at_8']:.1%}", f"{told['found']:.1%}")
         for ranking, told in found["rankings"].items()
     )
+    less = found["less_fts5"]
+    rows += (("by score alone, less FTS5, 95 % interval", f"{less['mean']:+.3f} ± {less['margin']:.3f}", "", ""),)
     columns = ("", "mean reciprocal rank", "among the first 8", f"among the first {found['depth']}")
     return Grid(f"{name}: {found['queries']} queries", columns, rows)
 

@@ -39,6 +39,9 @@ def test_the_planted_stories_are_found_by_our_ranking(tmp_path: Path) -> None:
     assert told["queries"] == len(questions)
     assert list(told["rankings"]) == ["hayfork", "hayfork, by score alone", "newest first", "FTS5 bm25, unicode61"]
     assert told["rankings"]["hayfork"]["found"] == 1.0
+    by_score, fts5 = (told["rankings"][name]["mean_reciprocal_rank"] for name in list(told["rankings"])[1::2])
+    assert told["less_fts5"]["mean"] == pytest.approx(by_score - fts5, abs=2e-4)
+    assert told["less_fts5"]["margin"] >= 0
     assert told["rankings"]["newest first"]["found"] == 1.0
 
 
