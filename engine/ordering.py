@@ -65,20 +65,19 @@ def rank(hits: Hits, rows: Rows, order: str, most: int) -> Ranking:
 
 def _in_tier(view: View, rows: Rows, scores: Scores, most: int) -> Ranking:
     narrow = view.narrow
-    sent = narrow.sent_at(rows)
-    best = best_places(scores, sent, _SPREAD)
+    best = best_places(scores, lambda places: narrow.sent_at(rows[places]), _SPREAD)
     if len(best) < len(rows):
-        first = _spread(view, rows[best], scores[best], sent[best]).first(most)
+        first = _spread(view, rows[best], scores[best]).first(most)
         # Of one conversation each, they are the best of their conversations, and nothing further back is better.
         if len(first.rows) == most and len(np.unique(narrow.conversation[first.rows])) == most:
             return replace(first, copies=_copies(view, first.rows, rows))
-    return _spread(view, rows, scores, sent)
+    return _spread(view, rows, scores)
 
 
-def _spread(view: View, rows: Rows, scores: Scores, sent: Rows) -> Ranking:
+def _spread(view: View, rows: Rows, scores: Scores) -> Ranking:
     narrow = view.narrow
     groups, conversations = narrow.copy[rows].astype(np.int64), narrow.conversation[rows].astype(np.int64)
-    chosen: Order = spread(scores, sent, rows, groups, conversations, _talks(view, rows))
+    chosen: Order = spread(scores, narrow.sent_at(rows), rows, groups, conversations, _talks(view, rows))
     return Ranking(rows[chosen.places], chosen.copies, scores[chosen.places])
 
 

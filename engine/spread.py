@@ -3,6 +3,7 @@
 Arrays in, arrays out; every array has one entry per hit. Must never know texts, scores' making, or bytes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,14 +53,18 @@ def spread(
     return Order(kept[final], copies[final])
 
 
-def best_places(scores: NDArray[np.float64], sent_at: NDArray[np.int64], most: int) -> Rows:
-    """Places of the hits that stand before all others by score, then time: `most` of them, more where they tie."""
+def best_places(scores: NDArray[np.float64], sent_at: Callable[[Rows], NDArray[np.int64]], most: int) -> Rows:
+    """Places of the hits that stand before all others by score, then time: `most` of them, more where they tie.
+
+    `sent_at` tells the times of some places: of millions of hits those of the few that tie matter.
+    """
     if len(scores) <= most:
         return np.arange(len(scores))
     border = np.partition(scores, len(scores) - most)[len(scores) - most]
     better, ties = np.flatnonzero(scores > border), np.flatnonzero(scores == border)
-    left, newest = most - len(better), sent_at[ties]
+    left = most - len(better)
     if len(ties) > left:
+        newest = sent_at(ties)
         ties = ties[newest >= np.partition(newest, len(ties) - left)[len(ties) - left]]
     return np.concatenate((better, ties))
 

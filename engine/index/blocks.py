@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Arrays", "BlockCache", "Key"]
 
-Arrays = tuple[NDArray[np.uint32], ...]
+Arrays = tuple[NDArray[np.integer], ...]
 Key = tuple[str, int]
 """A file's location, and the number of a block in it."""
 

@@ -15,6 +15,11 @@ __all__ = ["Matches", "Region"]
 
 Longs = NDArray[np.int64]
 
+Offsets = NDArray[np.signedinteger]
+
+_FITS = 2**31
+"""Bytes whose offsets 32 bits tell, which is every lexicon there is: half the memory, a few megabytes a shard."""
+
 _REMEMBERED = 256
 """Searches whose outcome is kept: a talk with an agent asks for the same words again."""
 _REMEMBERED_OFFSETS = 4_096
@@ -36,23 +41,22 @@ class Region:
 
     def __init__(self, text: bytes) -> None:
         self.text = text
-        found = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
-        self._starts = found[:-1] + 1
-        self._ends = found[1:]
-        self._known: OrderedDict[bytes, Longs] = OrderedDict()
+        edges = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+        self._edges: NDArray[np.signedinteger] = edges.astype(np.int32) if len(text) < _FITS else edges
+        """Where the newlines are: a term begins behind its own, and ends before the next."""
+        self._known: OrderedDict[bytes, Offsets] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._edges) - 1
 
     def term(self, number: int) -> str:
         """One term."""
-        return self.text[self._starts[number] : self._ends[number]].decode()
+        return self.text[self._edges[number] + 1 : self._edges[number + 1]].decode()
 
     def sizes(self, numbers: Longs) -> Longs:
         """Lengths of terms in bytes."""
-        sizes: Longs = self._ends[numbers] - self._starts[numbers]
-        return sizes
+        return (self._edges[numbers + 1] - self._edges[numbers] - 1).astype(np.int64)
 
     def find(self, needle: str, *, starts: bool = False, ends: bool = False) -> Longs:
         """The terms that start with a needle, end with it, or are it when both are set, ascending.
@@ -67,8 +71,8 @@ class Region:
         raw = needle.encode()
         offsets = self._offsets(raw)
         numbers = self._numbers(offsets)
-        at_start = offsets == self._starts[numbers]
-        whole = at_start & (offsets + len(raw) == self._ends[numbers])
+        at_start = offsets == self._edges[numbers] + 1
+        whole = at_start & (offsets + len(raw) == self._edges[numbers + 1])
         first = np.ones(len(numbers), dtype=bool)
         first[1:] = numbers[1:] != numbers[:-1]
         heads = np.flatnonzero(first)
@@ -81,7 +85,7 @@ class Region:
             counts - start_heads,
         )
 
-    def _offsets(self, needle: bytes) -> Longs:
+    def _offsets(self, needle: bytes) -> Offsets:
         with self._lock:
             if needle in self._known:
                 self._known.move_to_end(needle)
@@ -94,13 +98,14 @@ class Region:
                     self._known.popitem(last=False)
         return offsets
 
-    def _search(self, needle: bytes) -> Longs:
+    def _search(self, needle: bytes) -> Offsets:
         find, step, out = self.text.find, max(1, len(needle.strip(b"\n"))), []
         at = find(needle)
         while at >= 0:
             out.append(at)
             at = find(needle, at + step)
-        return np.array(out, dtype=np.int64)
+        return np.array(out, dtype=self._edges.dtype)
 
-    def _numbers(self, offsets: Longs) -> Longs:
-        return np.searchsorted(self._starts, offsets, side="right") - 1
+    def _numbers(self, offsets: Offsets) -> Longs:
+        # Of one type with the edges, which are else copied for each search.
+        return np.searchsorted(self._edges, offsets, side="left") - 1

@@ -13,7 +13,7 @@ from engine.errors import BrokenSnapshot
 from engine.index.blocks import Arrays, BlockCache, Key
 from engine.index.lexicon import Region
 from engine.snapshot.format import LexiconEntry
-from engine.snapshot.planes import COUNT_PLANES, PACKED, PLANES, counts_of, integers_of, rows_of
+from engine.snapshot.planes import PACKED, counts_of, integers_of, rows_of
 from engine.snapshot.statements import Statements
 
 __all__ = ["GRAMS", "REGIONS", "WORDS", "Postings", "ShardFiles", "ShardIndex"]
@@ -128,9 +128,9 @@ class ShardIndex:
         starts = np.empty(len(blocks), dtype=np.int64)
         order = np.argsort(blocks, kind="stable")
         values, heads = np.unique(blocks[order], return_index=True)
-        loaded = self._blocks(values)
+        sums = self._running_sums(values)
         for value, group in zip(values.tolist(), np.split(order, heads[1:]), strict=True):
-            before = loaded[value][2]
+            before = sums[value]
             starts[group] = self.files.entry.positions[value] + before[postings.places[group] - value * block]
         places = _spread_out(starts, postings.frequencies)
         owners = np.repeat(np.arange(len(blocks)), postings.frequencies)
@@ -185,16 +185,25 @@ class ShardIndex:
         found = self._cache.get(keys, self._load_postings)
         return {key[1]: block for key, block in found.items()}
 
+    def _running_sums(self, values: Longs) -> dict[int, NDArray[np.integer]]:
+        """For each posting of these blocks how many positions those before it in the block have: for phrases alone."""
+        blocks = self._blocks(values)
+
+        def load(key: Key) -> Arrays:
+            tf = blocks[key[1]][1]
+            return (np.cumsum(tf, dtype=np.uint32) - tf,)
+
+        keys: list[Key] = [(f"{self.files.postings}:sums", value) for value in blocks]
+        return {key[1]: block[0] for key, block in self._cache.get(keys, load).items()}
+
     def _load_postings(self, key: Key) -> Arrays:
-        size, planes = self._read(key, PLANES + COUNT_PLANES, self._terms.postings)
-        tf = counts_of(planes[PLANES:], size)
-        before = np.cumsum(tf, dtype=np.uint32) - tf
-        # Nearly always a byte does; a block stays for as long as there is room.
-        return rows_of(planes[:PLANES], size), tf.astype(np.uint8) if tf.max() < 256 else tf, before
+        rows, frequencies, _ = self.files.entry.planes
+        size, planes = self._read(key, rows + frequencies, self._terms.postings)
+        return rows_of(planes[:rows], size), _narrow(counts_of(planes[rows:], size))
 
     def _load_positions(self, key: Key) -> Arrays:
-        size, planes = self._read(key, PLANES, self._terms.positions)
-        return (integers_of(planes, size),)
+        size, planes = self._read(key, self.files.entry.planes[2], self._terms.positions)
+        return (_narrow(integers_of(planes, size)),)
 
     def _read(self, key: Key, height: int, total: int) -> tuple[int, NDArray[np.uint64]]:
         """How many integers a block holds, of so many in the file, and its planes."""
@@ -211,6 +220,11 @@ class ShardIndex:
         if len(found["planes"]) != height * wide:
             raise BrokenSnapshot("snapshot_broken", "a file of the index has not as many rows as its terms say")
         return size, found["planes"].reshape(height, wide)
+
+
+def _narrow(values: Ints) -> NDArray[np.integer]:
+    """The same in a byte each, which nearly always does: a block stays for as long as there is room."""
+    return values.astype(np.uint8) if values.max() < 256 else values
 
 
 def _spread_out(starts: Longs, sizes: NDArray[np.integer]) -> Longs:

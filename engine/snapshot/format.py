@@ -105,10 +105,13 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class LexiconEntry:
-    """Of one shard's index: postings per block, and how many positions lie before each block."""
+    """Of one shard's index: integers per block; how many positions lie before each block of postings; how many planes a
+    block has of rows, of frequencies, of positions.
+    """
 
     block: int
     positions: tuple[int, ...]
+    planes: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,8 @@ class Manifest:
                 plain[name] = tuple(tuple(row) for row in plain[name])
             plain["sources"] = tuple(plain["sources"])
             plain["lexicons"] = tuple(
-                LexiconEntry(entry["block"], tuple(entry["positions"])) for entry in plain.get("lexicons", ())
+                LexiconEntry(entry["block"], tuple(entry["positions"]), tuple(entry["planes"]))
+                for entry in plain.get("lexicons", ())
             )
             return cls(**plain)
         except (KeyError, TypeError) as error:

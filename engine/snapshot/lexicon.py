@@ -31,7 +31,7 @@ from engine.snapshot.database import asking
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, FileEntry, LexiconEntry, Shard, file_sha256
 from engine.snapshot.interned import Interned
 from engine.snapshot.letters import Bytes, Letters
-from engine.snapshot.planes import BLOCK, COUNT_PLANES, PACKED, PLANES, count_planes, planes_of, row_planes
+from engine.snapshot.planes import BLOCK, PACKED, count_height, count_planes, height, planes_of, row_planes
 from engine.snapshot.tokens import Tokens, tokens_of
 
 __all__ = ["write_lexicon"]
@@ -47,6 +47,7 @@ _KEY_BITS = 64
 """Term, row and position of an occurrence are sorted as one integer where they fit."""
 
 Ints = NDArray[np.uint32]
+Planes = NDArray[np.uint64]
 Longs = NDArray[np.int64]
 Regions = list[list[Tokens]]
 """For each region its tokens, slice by slice in order of row."""
@@ -75,14 +76,31 @@ def write_lexicon(
     places, terms = _ordered(connection, regions, interned)
     postings = _postings(regions, places, terms)
     df = np.bincount(postings.term[postings.starts], minlength=terms)
+    tf, steps = _frequencies(postings), _steps(postings)
+    heights = (
+        height(shard.rows),
+        count_height(int(tf.max(initial=1))),
+        height(int(steps.max(initial=0))),
+    )
+    rows = postings.row[postings.starts]
+
+    def planes_of_postings(part: slice) -> Planes:
+        return np.concatenate((row_planes(rows[part], heights[0]), count_planes(tf[part], heights[1])))
+
+    def planes_of_positions(part: slice) -> Planes:
+        return planes_of(steps[part], heights[2])
+
+    cursors = (connection.cursor(), connection.cursor())
     parts = (
         partial(_write_terms, connection, folder, shard, df),
-        partial(_write_postings, connection.cursor(), folder, shard, postings),
-        partial(_write_positions, connection.cursor(), folder, shard, postings),
+        partial(
+            _write_blocks, cursors[0], folder, shard, POSTINGS, planes_of_postings, heights[0] + heights[1], len(rows)
+        ),
+        partial(_write_blocks, cursors[1], folder, shard, POSITIONS, planes_of_positions, heights[2], len(steps)),
     )
     with ThreadPoolExecutor(len(parts)) as pool:
         entries = [each.result() for each in [pool.submit(part) for part in parts]]
-    return entries, LexiconEntry(BLOCK, tuple(postings.starts[::BLOCK].tolist()))
+    return entries, LexiconEntry(BLOCK, tuple(postings.starts[::BLOCK].tolist()), heights)
 
 
 def _tokens(
@@ -221,27 +239,16 @@ def _write_terms(connection: duckdb.DuckDBPyConnection, folder: Path, shard: Sha
     return entry
 
 
-def _write_postings(
-    connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, postings: _Postings
-) -> FileEntry:
-    rows = postings.row[postings.starts]
-    tf = np.diff(postings.starts, append=len(postings.position)).astype(np.uint32)
-
-    def planes(part: slice) -> NDArray[np.uint64]:
-        return np.concatenate((row_planes(rows[part]), count_planes(tf[part])))
-
-    return _write_blocks(connection, folder, shard, POSTINGS, (PLANES + COUNT_PLANES, len(rows)), planes)
+def _frequencies(postings: _Postings) -> Ints:
+    return np.diff(postings.starts, append=len(postings.position)).astype(np.uint32)
 
 
-def _write_positions(
-    connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, postings: _Postings
-) -> FileEntry:
+def _steps(postings: _Postings) -> Ints:
     position, starts = postings.position, postings.starts
     steps = position.copy()
     steps[1:] -= position[:-1]
     steps[starts] = position[starts]
-    size = (PLANES, len(steps))
-    return _write_blocks(connection, folder, shard, POSITIONS, size, lambda part: planes_of(steps[part]))
+    return steps
 
 
 def _write_blocks(
@@ -249,11 +256,11 @@ def _write_blocks(
     folder: Path,
     shard: Shard,
     name: str,
-    size: tuple[int, int],
-    planes: Callable[[slice], NDArray[np.uint64]],
+    planes: Callable[[slice], Planes],
+    height: int,
+    integers: int,
 ) -> FileEntry:
-    """Write the planes of each block; `size` is how many planes a block has, and how many integers there are."""
-    height, integers = size
+    """Write the planes of so many integers, block by block, `height` planes of each."""
     firsts = range(0, integers, BLOCK)
     written = np.empty(sum(height * -(-min(BLOCK, integers - first) // PACKED) for first in firsts), dtype=np.uint64)
     group = height * BLOCK // PACKED

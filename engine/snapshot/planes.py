@@ -1,8 +1,8 @@
 """Integers as the index files keep them: byte by byte in planes, eight to a value, so that zstd sees like beside like.
 
-A block of integers becomes one array of bytes for each of their bytes, the lowest first; the higher planes are nearly
-all zeros and cost nothing. Rows are kept as differences within a block. Frequencies are small: two bits of each stand
-in a plane of their own, four to a byte. The planes of a block stand one behind another in one column, and make one row
+A block of integers becomes one array of bytes for each of their bytes, the lowest first, as many as the greatest
+integer of a file needs. Rows are kept as differences within a block. Frequencies are small: two bits of each stand in
+a plane of their own, four to a byte. The planes of a block stand one behind another in one column, and make one row
 group of it: several columns would take a footer that is fetched twice, and three times as long to read. Measured
 against Parquet's own encodings in docs/decisions.
 """
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BLOCK",
-    "COUNT_PLANES",
     "PACKED",
-    "PLANES",
+    "count_height",
     "count_planes",
     "counts_of",
+    "height",
     "integers_of",
     "planes_of",
     "row_planes",
@@ -30,12 +30,7 @@ each other; a multiple of 2,048 in planes, as all of DuckDB's row groups are."""
 PACKED = 8
 """Bytes in one value of a plane."""
 
-PLANES = 4
-"""Planes of a block of integers or rows."""
-
-COUNT_PLANES = 1 + PLANES
-"""Planes of a block of frequencies."""
-
+_BYTES = 4
 _LOW_BITS = 2
 
 Ints = NDArray[np.uint32]
@@ -43,11 +38,21 @@ Planes = NDArray[np.uint64]
 """One block: a row for each plane."""
 
 
-def planes_of(values: Ints) -> Planes:
-    """The planes of a block of integers; the last value of each is filled up with zeros."""
+def height(greatest: int) -> int:
+    """How many planes integers or rows up to this one take."""
+    return max(1, -(-int(greatest).bit_length() // 8))
+
+
+def count_height(greatest: int) -> int:
+    """How many planes frequencies up to this one take."""
+    return 1 + -(-int(greatest - 1 >> _LOW_BITS).bit_length() // 8)
+
+
+def planes_of(values: Ints, height: int) -> Planes:
+    """So many planes of a block of integers; the last value of each is filled up with zeros."""
     padded = np.zeros(-(-len(values) // PACKED) * PACKED, dtype="<u4")
     padded[: len(values)] = values
-    planes: Planes = np.ascontiguousarray(padded.view(np.uint8).reshape(-1, PLANES).T).view("<u8")
+    planes: Planes = np.ascontiguousarray(padded.view(np.uint8).reshape(-1, _BYTES)[:, :height].T).view("<u8")
     return planes
 
 
@@ -60,28 +65,31 @@ def integers_of(planes: Planes, size: int) -> Ints:
     return out
 
 
-def row_planes(rows: Ints) -> Planes:
-    """The planes of a block of rows that mostly rise: of the differences, modulo 2**32."""
+def row_planes(rows: Ints, height: int) -> Planes:
+    """So many planes of a block of rows that mostly rise: of the differences, modulo what the planes hold."""
     steps: Ints = np.diff(rows, prepend=np.uint32(0))
-    return planes_of(steps)
+    return planes_of(steps, height)
 
 
 def rows_of(planes: Planes, size: int) -> Ints:
     """The rows of a block."""
     rows: Ints = np.cumsum(integers_of(planes, size), dtype=np.uint32)
+    if len(planes) < _BYTES:
+        rows &= np.uint32((1 << 8 * len(planes)) - 1)
     return rows
 
 
-def count_planes(counts: Ints) -> Planes:
-    """The planes of a block of integers from 1 on: the low two bits of each less one, four to a byte; then the rest."""
+def count_planes(counts: Ints, height: int) -> Planes:
+    """So many planes of a block of integers from 1 on: low two bits of each less one, four to a byte; then the rest."""
     less = counts - np.uint32(1)
-    rest = planes_of(less >> np.uint32(_LOW_BITS))
-    quads = np.zeros((rest.shape[1] * PACKED // 4, 4), dtype=np.uint8)
+    rest = planes_of(less >> np.uint32(_LOW_BITS), height - 1)
+    wide = -(-len(counts) // PACKED)
+    quads = np.zeros((wide * PACKED // 4, 4), dtype=np.uint8)
     quads.reshape(-1)[: len(less)] = less & np.uint32(3)
     # A quarter of the room; the rest stays zero, which costs nothing.
-    low = np.zeros(rest.shape[1], dtype="<u8")
+    low = np.zeros(wide, dtype="<u8")
     low.view(np.uint8)[: len(quads)] = quads[:, 0] | quads[:, 1] << 2 | quads[:, 2] << 4 | quads[:, 3] << 6
-    return np.concatenate((low[np.newaxis], rest))
+    return np.concatenate((low[np.newaxis], rest.reshape(-1, wide)))
 
 
 def counts_of(planes: Planes, size: int) -> Ints:
@@ -91,6 +99,6 @@ def counts_of(planes: Planes, size: int) -> Ints:
     for place in range(4):
         out[:, place] = codes >> np.uint8(2 * place) & np.uint8(3)
     counts: Ints = out.reshape(-1)[:size] + np.uint32(1)
-    if planes[1:].any():
+    if len(planes) > 1:
         counts += integers_of(planes[1:], size) << np.uint32(_LOW_BITS)
     return counts

@@ -10,7 +10,7 @@ import duckdb
 
 from engine.index.shard import GRAMS
 from engine.snapshot.format import POSITIONS, POSTINGS, TERMS, Manifest
-from engine.snapshot.planes import COUNT_PLANES, PACKED, PLANES
+from engine.snapshot.planes import PACKED
 
 __all__ = ["unspaced_bytes"]
 
@@ -18,12 +18,13 @@ __all__ = ["unspaced_bytes"]
 def unspaced_bytes(snapshot: Path, manifest: Manifest) -> int:
     """Bytes of the index files that hold bigrams."""
     total = 0.0
-    for shard in manifest.shards:
+    for shard, lexicon in zip(manifest.shards, manifest.lexicons, strict=True):
+        rows, frequencies, positions = lexicon.planes
         folder = snapshot / shard.folder
         terms, postings, occurrences = _rows_before_grams(folder / TERMS)
         total += _bytes_behind(folder / TERMS, terms)
-        total += _bytes_behind(folder / POSTINGS, postings * (PLANES + COUNT_PLANES) / PACKED)
-        total += _bytes_behind(folder / POSITIONS, occurrences * PLANES / PACKED)
+        total += _bytes_behind(folder / POSTINGS, postings * (rows + frequencies) / PACKED)
+        total += _bytes_behind(folder / POSITIONS, occurrences * positions / PACKED)
     return round(total)
 
 

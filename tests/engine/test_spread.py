@@ -67,6 +67,6 @@ def test_the_best_places_hold_all_that_could_come_first(seed: int) -> None:
     pairs = [(chance.randrange(4) / 2, chance.randrange(5)) for _ in range(chance.choice((0, 3, 40)))]
     scores, sent = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], dtype=np.int64)
     for most in (1, 5, 39, 40):
-        found = set(best_places(scores, sent, most).tolist())
+        found = set(best_places(scores, sent.take, most).tolist())
         border = sorted(pairs, reverse=True)[:most][-1:]
         assert found == {place for place, pair in enumerate(pairs) if [pair] >= border}

@@ -37,7 +37,7 @@ MANIFEST = Manifest(
     kinds=(("message", 1),),
     statuses=(),
     sources=({"name": "x", "digest": "d"},),
-    lexicons=(LexiconEntry(122_880, (0, 3)),),
+    lexicons=(LexiconEntry(122_880, (0, 3), (3, 1, 2)),),
 )
 
 
