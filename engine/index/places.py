@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.index.pieces import Pattern, Piece
-from engine.index.rows import intersected, is_member, unique
+from engine.index.rows import unique
 from engine.index.shard import GRAMS, WORDS, Postings, ShardIndex
 
 __all__ = ["Places", "chained", "gram_places", "gram_rows", "without_overlap"]
@@ -92,15 +92,12 @@ def _grams_of(shard: ShardIndex, piece: Piece, topic: int) -> Needed | None:
 def _gram_starts(shard: ShardIndex, needed: Needed, topic: int) -> Longs:
     """Sorted places where all of them stand."""
     size, region = shard.files.rows, GRAMS[topic]
-    postings = [(shard.postings(region, numbers), at) for numbers, at in needed]
-    if len(postings) > 1:
-        postings.sort(key=lambda pair: len(pair[0].rows))
-        common = reduce(
-            lambda rows, pair: intersected(rows, pair[0].rows.astype(np.int64), size),
-            postings[1:],
-            postings[0][0].rows.astype(np.int64),
-        )
-        postings = [(each.where(is_member(each.rows, common, size)), at) for each, at in postings]
+    listed = [(shard.postings(region, numbers), at) for numbers, at in needed]
+    if len(listed) == 1:
+        postings = [(each.all(), at) for each, at in listed]
+    else:
+        common = reduce(np.logical_and, [_mask(size, each.rows) for each, _ in listed])
+        postings = [(each.among(common), at) for each, at in listed]
     places = [np.sort(_places_of(shard, each) - at) for each, at in postings]
     return reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), places)
 
@@ -115,9 +112,8 @@ def _among(shard: ShardIndex, gram: str, topic: int, starts: Longs, at: int) -> 
     if not len(starts):
         return np.zeros(0, dtype=bool)
     numbers = shard.region(GRAMS[topic]).find(gram, starts=True, ends=True)
-    postings = shard.postings(GRAMS[topic], numbers)
-    rows = unique(starts >> _ROW, shard.files.rows)
-    found = _places_of(shard, postings.where(is_member(postings.rows, rows, shard.files.rows)))
+    among = _mask(shard.files.rows, starts >> _ROW)
+    found = _places_of(shard, shard.postings(GRAMS[topic], numbers).among(among))
     return np.isin(starts + at, found)
 
 
@@ -128,16 +124,12 @@ def chained(shard: ShardIndex, pattern: Pattern, topic: int) -> Places:
     numbers = [region.find(piece.text, starts=piece.starts, ends=piece.ends) for piece in pattern.pieces]
     grams = [gram_places(shard, piece, topic) for piece in pattern.pieces]
     postings = [shard.postings(WORDS[topic], each) for each in numbers]
-    rows = [
-        unique(np.concatenate((words.rows, runs.rows.astype(np.uint32))), size)
-        for words, runs in zip(postings, grams, strict=True)
-    ]
-    rows.sort(key=len)
-    common = reduce(lambda one, other: intersected(one, other, size), rows)
+    masks = [_mask(size, words.rows, runs.rows) for words, runs in zip(postings, grams, strict=True)]
+    common = reduce(np.logical_and, masks)
     located = [
         _merged(
-            _word_places(shard, piece, each.where(is_member(each.rows, common, size)), region.sizes(terms)),
-            runs.where(is_member(runs.rows, common, size)),
+            _word_places(shard, piece, each.among(common), region.sizes(terms)),
+            runs.where(common[runs.rows]),
         )
         for piece, each, terms, runs in zip(pattern.pieces, postings, numbers, grams, strict=True)
     ]
@@ -162,6 +154,14 @@ def _word_places(shard: ShardIndex, piece: Piece, postings: Postings, sizes: Lon
         every if piece.starts else alone,
         every if piece.ends else alone,
     )
+
+
+def _mask(size: int, *rows: NDArray[np.integer]) -> Mask:
+    """A byte for each row of a shard: made and joined in less time than a search of sorted rows."""
+    mask = np.zeros(size, dtype=bool)
+    for each in rows:
+        mask[each] = True
+    return mask
 
 
 def _merged(words: Places, runs: Places) -> Places:

@@ -16,7 +16,7 @@ from engine.snapshot.format import LexiconEntry
 from engine.snapshot.planes import PACKED, counts_of, integers_of, rows_of
 from engine.snapshot.statements import Statements
 
-__all__ = ["GRAMS", "REGIONS", "WORDS", "Postings", "ShardFiles", "ShardIndex"]
+__all__ = ["GRAMS", "REGIONS", "WORDS", "Listed", "Postings", "ShardFiles", "ShardIndex"]
 
 Ints = NDArray[np.uint32]
 Longs = NDArray[np.int64]
@@ -43,16 +43,38 @@ class ShardFiles:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Postings of several terms, one after another: places in the file, rows, frequencies, which of the terms."""
+    """Some postings of several terms, one after another: places in the file, rows, frequencies, which of the terms."""
 
     places: Longs
     rows: Ints
     frequencies: Ints
     terms: Longs
 
-    def where(self, kept: NDArray[np.bool_]) -> "Postings":
-        """Some of them."""
-        return Postings(self.places[kept], self.rows[kept], self.frequencies[kept], self.terms[kept])
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All postings of several terms, one term after another; `starts` are the places of the first of each.
+
+    Places and terms are told of those that are wanted: of two common words few stand side by side.
+    """
+
+    starts: Longs
+    sizes: Longs
+    rows: Ints
+    frequencies: Ints
+
+    def among(self, rows: NDArray[np.bool_]) -> Postings:
+        """Those in the rows that a mask holds."""
+        kept = np.flatnonzero(rows[self.rows])
+        ends = np.cumsum(self.sizes)
+        terms = np.searchsorted(ends, kept, side="right")
+        places = kept + (self.starts - (ends - self.sizes))[terms]
+        return Postings(places, self.rows[kept], self.frequencies[kept], terms)
+
+    def all(self) -> Postings:
+        """All of them."""
+        terms = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        return Postings(_spread_out(self.starts, self.sizes), self.rows, self.frequencies, terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +131,10 @@ class ShardIndex:
         """Frequencies of terms, in the order of `rows_of`."""
         return self._gather(region, numbers, 1)
 
-    def postings(self, region: int, numbers: Longs) -> Postings:
+    def postings(self, region: int, numbers: Longs) -> Listed:
         """Everything about the postings of terms."""
         starts, sizes = self._ranges(region, numbers)
-        return Postings(
-            _spread_out(starts, sizes),
-            self._gather(region, numbers, 0),
-            self._gather(region, numbers, 1),
-            np.repeat(np.arange(len(numbers)), sizes),
-        )
+        return Listed(starts, sizes, self._gather(region, numbers, 0), self._gather(region, numbers, 1))
 
     def positions(self, postings: Postings) -> tuple[Longs, Longs]:
         """For every occurrence of some postings the index of its posting, and its position."""

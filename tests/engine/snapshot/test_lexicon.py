@@ -30,7 +30,7 @@ def test_every_word_has_its_rows_frequencies_and_positions(tmp_path: Path) -> No
     region = shard.region(WORDS[0])
     assert [region.term(number) for number in range(len(region))] == ["a", "b", "c"]
     for number, word in enumerate("abc"):
-        postings = shard.postings(WORDS[0], np.array([number]))
+        postings = shard.postings(WORDS[0], np.array([number])).all()
         owners, positions = shard.positions(postings)
         found: dict[int, list[int]] = defaultdict(list)
         for owner, position in zip(owners.tolist(), positions.tolist(), strict=True):
