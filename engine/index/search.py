@@ -38,13 +38,13 @@ class IndexedTerm:
         self._term = term
         self._pattern = pattern
         self._shards = [ShardTerm(shard, term, pattern) for shard in index.shards]
-        self.rows: Longs = np.concatenate(
-            [
-                found.rows.astype(np.int64) + shard.files.first_row
-                for found, shard in zip(self._shards, index.shards, strict=True)
-            ]
-        )
+        self.rows: Longs = np.empty(sum(len(found.rows) for found in self._shards), dtype=np.int64)
         """Until `Index.look_up` has verified them, candidates where the pattern is not settled."""
+        done = 0
+        # Of millions each further copy is tens of megabytes.
+        for found, shard in zip(self._shards, index.shards, strict=True):
+            np.add(found.rows, shard.files.first_row, out=self.rows[done : done + len(found.rows)])
+            done += len(found.rows)
 
     @property
     def is_settled(self) -> bool:
