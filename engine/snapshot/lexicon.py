@@ -20,7 +20,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from mmap import mmap
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -46,7 +48,14 @@ _FIELDS = ("body", "topic")
 _KEY_BITS = 64
 """Term, row and position of an occurrence are sorted as one integer where they fit."""
 
+_ROW_BITS = 32
+_LAST = (1 << 32) - 1
+
+_PART = 1 << 20
+"""Sorted occurrences made into postings at a time."""
+
 Ints = NDArray[np.uint32]
+Keys = NDArray[np.uint64]
 Planes = NDArray[np.uint64]
 Longs = NDArray[np.int64]
 Regions = list[list[Tokens]]
@@ -55,12 +64,12 @@ Regions = list[list[Tokens]]
 
 @dataclass(frozen=True, slots=True)
 class _Postings:
-    """Tokens in order of term, row, position; `starts` are the places where a new (term, row) begins."""
+    """Postings in order of term and row: their rows and frequencies; how many each term has; steps of all positions."""
 
-    term: Ints
-    row: Ints
-    position: Ints
-    starts: Longs
+    rows: Ints
+    frequencies: Ints
+    df: Longs
+    steps: Ints
 
 
 def write_lexicon(
@@ -75,14 +84,12 @@ def write_lexicon(
     indexed(shard.rows)
     places, terms = _ordered(connection, regions, interned)
     postings = _postings(regions, places, terms)
-    df = np.bincount(postings.term[postings.starts], minlength=terms)
-    tf, steps = _frequencies(postings), _steps(postings)
+    rows, tf, steps = postings.rows, postings.frequencies, postings.steps
     heights = (
         height(shard.rows),
         count_height(int(tf.max(initial=1))),
         height(int(steps.max(initial=0))),
     )
-    rows = postings.row[postings.starts]
 
     def planes_of_postings(part: slice) -> Planes:
         return np.concatenate((row_planes(rows[part], heights[0]), count_planes(tf[part], heights[1])))
@@ -92,7 +99,7 @@ def write_lexicon(
 
     cursors = (connection.cursor(), connection.cursor())
     parts = (
-        partial(_write_terms, connection, folder, shard, df),
+        partial(_write_terms, connection, folder, shard, postings.df),
         partial(
             _write_blocks, cursors[0], folder, shard, POSTINGS, planes_of_postings, heights[0] + heights[1], len(rows)
         ),
@@ -100,7 +107,7 @@ def write_lexicon(
     )
     with ThreadPoolExecutor(len(parts)) as pool:
         entries = [each.result() for each in [pool.submit(part) for part in parts]]
-    return entries, LexiconEntry(BLOCK, tuple(postings.starts[::BLOCK].tolist()), heights)
+    return entries, LexiconEntry(BLOCK, _before_each_block(tf), heights)
 
 
 def _tokens(
@@ -188,46 +195,104 @@ def _ordered(connection: duckdb.DuckDBPyConnection, regions: Regions, interned: 
 def _postings(regions: Regions, places: list[Longs], terms: int) -> _Postings:
     """All tokens sorted; `regions` are emptied on the way, for there is much of both."""
     slices = [each for tokens in regions for each in tokens if len(each.number)]
-    row_bits = max((int(each.row[-1]) for each in slices), default=0).bit_length()
+    row_bits = max((each.first_row + int(each.text[-1]) for each in slices), default=0).bit_length()
     position_bits = max((int(each.position.max()) for each in slices), default=0).bit_length()
     del slices
     if terms.bit_length() + row_bits + position_bits <= _KEY_BITS:
-        term, row, position = _sorted_as_one(regions, places, row_bits, position_bits)
-    else:
-        term, row, position = _sorted_by_three(regions, places)
-    new = np.ones(len(term), dtype=bool)
-    np.logical_or(term[1:] != term[:-1], row[1:] != row[:-1], out=new[1:])
-    return _Postings(term, row, position, np.flatnonzero(new))
+        keys = _sorted_as_one(regions, places, row_bits, position_bits)
+        # What has been read of them is written over: the steps are half as wide.
+        steps = keys.view(np.uint32)[: len(keys)]
+        shift, mask = np.uint64(position_bits), np.uint64((1 << position_bits) - 1)
+        return _listed(steps, terms, row_bits, lambda at: (keys[at] >> shift, (keys[at] & mask).astype(np.uint32)))
+    pairs, positions = _sorted_by_three(regions, places)
+    return _listed(np.empty_like(positions), terms, _ROW_BITS, lambda at: (pairs[at], positions[at]))
 
 
-def _sorted_by_three(regions: Regions, places: list[Longs]) -> tuple[Ints, Ints, Ints]:
-    pairs = [(each, place) for tokens, place in zip(regions, places, strict=True) for each in tokens]
-    term = np.concatenate([place[each.number] for each, place in pairs])
-    row = np.concatenate([each.row for each, _ in pairs])
-    position = np.concatenate([each.position for each, _ in pairs])
-    order = np.lexsort((position, row, term))
-    return term[order].astype(np.uint32), row[order], position[order]
+def _sorted_by_three(regions: Regions, places: list[Longs]) -> tuple[Keys, Ints]:
+    """Term and row of each occurrence as one integer, and its position."""
+    found = [(each, place) for tokens, place in zip(regions, places, strict=True) for each in tokens]
+    term = np.concatenate([place[each.number] for each, place in found]).astype(np.uint64)
+    row = np.concatenate([each.text.astype(np.uint64) + np.uint64(each.first_row) for each, _ in found])
+    pair = term << np.uint64(_ROW_BITS) | row
+    position = np.concatenate([each.position for each, _ in found]).astype(np.uint32)
+    order = np.lexsort((position, pair))
+    return pair[order], position[order]
 
 
-def _sorted_as_one(regions: Regions, places: list[Longs], row_bits: int, position_bits: int) -> tuple[Ints, Ints, Ints]:
-    """One array of integers sorts several times faster than three columns."""
-    keys = np.empty(sum(len(each.number) for tokens in regions for each in tokens), dtype=np.uint64)
+def _sorted_as_one(regions: Regions, places: list[Longs], row_bits: int, position_bits: int) -> Keys:
+    """Term, row and position of each occurrence as one integer: sorted several times faster than three columns."""
+    keys: Keys = _room(sum(len(each.number) for tokens in regions for each in tokens), np.uint64)
     done = 0
     for tokens, place in zip(regions, places, strict=True):
         shifted = place.astype(np.uint64) << np.uint64(row_bits + position_bits)
         for each in tokens:
             part = keys[done : done + len(each.number)]
             np.take(shifted, each.number, out=part, mode="clip")
-            part |= each.row.astype(np.uint64) << np.uint64(position_bits)
+            part += np.uint64(each.first_row << position_bits)
+            part += each.text.astype(np.uint64) << np.uint64(position_bits)
             part |= each.position
             done += len(part)
         tokens.clear()
     keys.sort()
-    position = (keys & np.uint64((1 << position_bits) - 1)).astype(np.uint32)
-    keys >>= np.uint64(position_bits)
-    row = (keys & np.uint64((1 << row_bits) - 1)).astype(np.uint32)
-    keys >>= np.uint64(row_bits)
-    return keys.astype(np.uint32), row, position
+    return keys
+
+
+def _listed(steps: Ints, terms: int, row_bits: int, parts: Callable[[slice], tuple[Keys, Ints]]) -> _Postings:
+    """The postings of sorted occurrences, of which `parts` tells some: term and row as one, and positions.
+
+    `steps` is room for those of all. A part at a time: of all at once each step between takes hundreds of megabytes,
+    which cost more than the step.
+    """
+    size = len(steps)
+    # No more of them is used, and so takes memory, than there are postings.
+    rows: Ints = _room(size, np.uint32)
+    frequencies: Ints = _room(size, np.uint32)
+    df = np.zeros(terms, dtype=np.int64)
+    done = 0
+    last_pair, last_position = None, 0
+    for first in range(0, size, _PART):
+        part = slice(first, first + _PART)
+        pairs, positions = parts(part)
+        new = np.empty(len(pairs), dtype=bool)
+        new[0] = pairs[0] != last_pair
+        np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
+        heads = np.flatnonzero(new)
+        step = steps[part]
+        np.subtract(positions[1:], positions[:-1], out=step[1:])
+        step[0] = int(positions[0]) - last_position & _LAST
+        step[heads] = positions[heads]
+        # What comes before the first head belongs to the last posting of the part before.
+        if done:
+            frequencies[done - 1] += heads[0] if len(heads) else len(pairs)
+        found = slice(done, done + len(heads))
+        frequencies[found] = np.diff(heads, append=len(pairs))
+        begun = pairs[heads]
+        rows[found] = begun & np.uint64((1 << row_bits) - 1)
+        of = (begun >> np.uint64(row_bits)).astype(np.int64)
+        if len(of):
+            counts = np.bincount(of - of[0])
+            df[of[0] : of[0] + len(counts)] += counts
+        done += len(heads)
+        last_pair, last_position = pairs[-1], int(positions[-1])
+    return _Postings(rows[:done], frequencies[:done], df, steps)
+
+
+def _room(size: int, kind: type[np.generic]) -> NDArray[Any]:
+    """An array to be filled from its start.
+
+    NumPy would ask for huge pages, and the system gather them while the array is filled: half of what filling it takes
+    where memory has been in use for long.
+    """
+    width = np.dtype(kind).itemsize
+    return np.frombuffer(mmap(-1, max(1, size * width)), dtype=kind, count=size)
+
+
+def _before_each_block(frequencies: Ints) -> tuple[int, ...]:
+    """How many occurrences lie before each block of postings."""
+    if not len(frequencies):
+        return ()
+    sums = np.cumsum(np.add.reduceat(frequencies, np.arange(0, len(frequencies), BLOCK), dtype=np.int64))
+    return (0, *sums[:-1].tolist())
 
 
 def _write_terms(connection: duckdb.DuckDBPyConnection, folder: Path, shard: Shard, df: Longs) -> FileEntry:
@@ -237,18 +302,6 @@ def _write_terms(connection: duckdb.DuckDBPyConnection, folder: Path, shard: Sha
     connection.unregister("counts")
     connection.execute("DROP TABLE ordered")
     return entry
-
-
-def _frequencies(postings: _Postings) -> Ints:
-    return np.diff(postings.starts, append=len(postings.position)).astype(np.uint32)
-
-
-def _steps(postings: _Postings) -> Ints:
-    position, starts = postings.position, postings.starts
-    steps = position.copy()
-    steps[1:] -= position[:-1]
-    steps[starts] = position[starts]
-    return steps
 
 
 def _write_blocks(
@@ -262,7 +315,7 @@ def _write_blocks(
 ) -> FileEntry:
     """Write the planes of so many integers, block by block, `height` planes of each."""
     firsts = range(0, integers, BLOCK)
-    written = np.empty(sum(height * -(-min(BLOCK, integers - first) // PACKED) for first in firsts), dtype=np.uint64)
+    written: Planes = _room(sum(height * -(-min(BLOCK, integers - first) // PACKED) for first in firsts), np.uint64)
     group = height * BLOCK // PACKED
     for block, first in enumerate(firsts):
         written[block * group : (block + 1) * group] = planes(slice(first, first + BLOCK)).reshape(-1)

@@ -22,11 +22,16 @@ _SPACE = 0x20
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Occurrences in order of row and position: the number of the term, its row, its position."""
+    """Occurrences in order of row and position: the number of the term, the text it is in, its position there.
 
+    Texts count from 0, the one of `first_row`. There are as many of these as an index has occurrences, until the last
+    text has been split: so both are kept in two bytes, positions as long as these tell them.
+    """
+
+    first_row: int
     number: Ints
-    row: Ints
-    position: Ints
+    text: NDArray[np.uint16]
+    position: NDArray[np.unsignedinteger]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,9 @@ def word_counts(raw: Bytes, texts: int, letters: Letters) -> NDArray[np.uint32]:
 
 
 def tokens_of(raw: Bytes, texts: int, first_row: int, letters: Letters, interned: Interned) -> tuple[Tokens, Tokens]:
-    """The words of so many texts, and the bigrams of their runs without spaces; the first is that of `first_row`."""
+    """The words of so many texts, at most 65,536, and the bigrams of their runs without spaces; the first is that of
+    `first_row`.
+    """
     kinds = letters.kinds(raw)
     runs = _runs(raw, kinds, texts)
     unspaced = np.zeros(len(runs.starts), dtype=bool)
@@ -61,11 +68,16 @@ def tokens_of(raw: Bytes, texts: int, first_row: int, letters: Letters, interned
     which = np.flatnonzero(unspaced)
     grams = _Grams(raw, runs.starts[which], runs.ends[which])
     positions = _positions(raw, runs, which, grams.widths)
-    rows = (runs.texts + first_row).astype(np.uint32)
+    within = runs.texts.astype(np.uint16)
     spaced = slice(None) if not len(which) else ~unspaced
     starts = runs.starts[spaced]
-    words = Tokens(interned.words(raw, starts, runs.ends[spaced] - starts), rows[spaced], positions[spaced])
-    return words, grams.tokens(rows[which], positions[which], interned)
+    numbers = interned.words(raw, starts, runs.ends[spaced] - starts)
+    words = Tokens(first_row, numbers, within[spaced], _narrow(positions[spaced]))
+    return words, grams.tokens(first_row, within[which], positions[which], interned)
+
+
+def _narrow(positions: Ints) -> NDArray[np.unsignedinteger]:
+    return positions.astype(np.uint16) if positions.max(initial=0) < 1 << 16 else positions
 
 
 def _runs(raw: Bytes, kinds: Bytes, texts: int) -> _Runs:
@@ -119,12 +131,12 @@ class _Grams:
         self._points = np.full(len(owners) + 2 * len(starts), _SPACE, dtype=np.uint32)
         self._points[np.arange(len(owners)) + 2 * owners + 1] = code_points(raw, places[leads])
 
-    def tokens(self, rows: Ints, positions: Ints, interned: Interned) -> Tokens:
-        """Every two neighbours, given rows and positions of the runs."""
+    def tokens(self, first_row: int, texts: NDArray[np.uint16], positions: Ints, interned: Interned) -> Tokens:
+        """Every two neighbours, given texts and positions of the runs."""
         counts = self.widths + 1
         owners = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
         places = np.arange(len(owners)) + owners
         numbers = interned.grams(self._points[places], self._points[places + 1])
         offsets = np.maximum(within - 1, 0).astype(np.uint32)
-        return Tokens(numbers, rows[owners], positions[owners] + offsets)
+        return Tokens(first_row, numbers, texts[owners], _narrow(positions[owners] + offsets))

@@ -54,7 +54,7 @@ def test_a_snapshot_without_an_index_is_scanned(tmp_path: Path) -> None:
     assert (found.path, found.rows.tolist()) == ("substring", scanned.rows.tolist())
 
 
-@pytest.mark.parametrize(("name", "value"), [("_KEY_BITS", 0), ("_SLICE_ROWS", 3)])
+@pytest.mark.parametrize(("name", "value"), [("_KEY_BITS", 0), ("_SLICE_ROWS", 3), ("_PART", 1), ("_PART", 3)])
 def test_an_index_is_the_same_however_its_occurrences_are_cut_and_sorted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:

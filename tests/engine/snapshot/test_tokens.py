@@ -77,7 +77,8 @@ def naive(rows: Sequence[str], first_row: int) -> tuple[Found, Found]:
 
 def told(tokens: Tokens, interned: Interned) -> Found:
     spelt = interned.spelt(tokens.number.astype(np.int64))
-    return Counter(zip(spelt, tokens.row.tolist(), tokens.position.tolist(), strict=True))
+    rows = [tokens.first_row + text for text in tokens.text.tolist()]
+    return Counter(zip(spelt, rows, tokens.position.tolist(), strict=True))
 
 
 @settings(max_examples=depth(1_000, 50), deadline=None, derandomize=True)
