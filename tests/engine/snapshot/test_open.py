@@ -173,3 +173,17 @@ def test_a_column_is_kept_no_wider_than_it_must_be(tmp_path: Path) -> None:
     many = [said(n, "x", kind=f"kind {n:03d}") for n in range(130)]
     kinds = corpus_of(tmp_path, many, index=False).narrow.kind
     assert (kinds.dtype, sorted(kinds.tolist())) == (np.dtype(np.int16), list(range(130)))
+
+
+@pytest.mark.parametrize(("name", "query"), [("postings", "word3"), ("positions", '"word3 another3"')])
+def test_a_file_of_the_index_that_ends_early_is_a_broken_snapshot(tmp_path: Path, name: str, query: str) -> None:
+    messages = [said(n, f"word{n} another{n}") for n in range(40)]
+    roots = tmp_path / "whole", tmp_path / "short"
+    for root in roots:
+        root.mkdir()
+    corpus, _ = (corpus_of(root, messages[:most]) for root, most in zip(roots, (40, 3), strict=True))
+    whole, short = (folder_of(root) / "0000" / f"{name}.parquet" for root in roots)
+    whole.write_bytes(short.read_bytes())
+    with pytest.raises(BrokenSnapshot) as raised:
+        desk_of(tmp_path, corpus).count(query)
+    assert raised.value.message == "a file of the index has not as many rows as its terms say"
