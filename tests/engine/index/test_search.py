@@ -75,10 +75,14 @@ def test_index_and_scan_agree_on_random_corpora_of_mixed_scripts(tmp_path: Path,
 
 @pytest.fixture(scope="module")
 def fabric(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, list[str]]:
-    """The real slice, in shards of 4,000 rows, and its folded texts."""
+    """The real slice, in shards of 4,000 rows and the smallest blocks there can be, and its folded texts."""
     export = Path(__file__).parents[2] / "fixtures" / "slack-export-fabric.zip"
     messages = list(SlackExport(export, RoleRules({})).messages(SourceReport()))
-    return built(tmp_path_factory.mktemp("fabric"), messages, shard_rows=4_000), folded_texts(messages)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engine.snapshot.lexicon.BLOCK", 16_384)
+        corpus = built(tmp_path_factory.mktemp("fabric"), messages, shard_rows=4_000)
+    assert min(len(lexicon.positions) for lexicon in corpus.manifest.lexicons[:-1]) > 2
+    return corpus, folded_texts(messages)
 
 
 @pytest.mark.parametrize("seed", range(4))
