@@ -206,13 +206,13 @@ def _dominance(hits: Hits) -> tuple[str, ...]:
     if counts[person] < 0.9 * found.messages:
         return ()
     own = view.narrow.second[view.said & (view.persons == person)]
-    first, last = int(own.min()) * SECOND, int(own.max()) * SECOND
+    first, last = int(own.min()), int(own.max())
     row = int(hits.rows[people == person][0])
     name = view.corpus.manifest.authors[view.narrow.author[row]][1]
     note = f"{counts[person]} of {found.messages} are by {inline(name)}"
     span = period(view, hits.query)
-    if span is not None and 2 * (last - first) < span[1] - span[0]:
-        note += f", which wrote only from {to_date(first)} to {to_date(last)}"
+    if span is not None and 2 * (last - first) < span[1] // SECOND - span[0] // SECOND:
+        note += f", which wrote only from {to_date(first * SECOND)} to {to_date(last * SECOND)}"
     return (note,)
 
 

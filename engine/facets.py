@@ -88,7 +88,7 @@ def _of_values(name: str, view: View) -> Dimension:
     values = sorted(value for value, _ in pairs)
     # A message without a value has -1 and so the last of `numbers`, which is one more than the values'.
     numbers = np.array([*(values.index(value) for value, _ in pairs), len(values)], dtype=np.int16)
-    column: NDArray[np.int16] = getattr(view.narrow, name)
+    column: NDArray[np.signedinteger] = getattr(view.narrow, name)
     names = _of_table([*(clipped(display(value)) for value in values), None])
     return Dimension(name, len(values) + 1, lambda rows: numbers[column[rows]], names)
 
@@ -116,7 +116,7 @@ def of_time(view: View, buckets: Bucketing) -> Dimension:
 
 
 def period(view: View, query: BoundQuery) -> tuple[int, int] | None:
-    """First and last instant of what was searched: of the corpus in sight, narrowed by `after` and `before`."""
+    """First and last instant of what was searched: whole seconds of the corpus in sight, in `after` and `before`."""
     span = view.said_span if query.asks_kind else view.searchable_span
     if span is None:
         return None

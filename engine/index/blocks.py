@@ -16,7 +16,7 @@ __all__ = ["Arrays", "BlockCache", "Key"]
 
 Arrays = tuple[NDArray[np.integer], ...]
 Key = tuple[str, int]
-"""A file's location, and the number of a block in it."""
+"""A file's location, or what names something made of the file, and the number of a block in it."""
 
 _READERS = 8
 """Blocks read at once: on an object store a read is mostly waiting."""

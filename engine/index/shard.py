@@ -216,7 +216,10 @@ class ShardIndex:
     def _load_postings(self, key: Key) -> Arrays:
         rows, frequencies, _ = self.files.entry.planes
         size, planes = self._read(key, rows + frequencies, self._terms.postings)
-        return rows_of(planes[:rows], size), _narrow(counts_of(planes[rows:], size))
+        decoded = rows_of(planes[:rows], size)
+        if decoded.max() >= self.files.rows:
+            raise BrokenSnapshot("snapshot_broken", "a file of the index names rows that the snapshot has not")
+        return decoded, _narrow(counts_of(planes[rows:], size))
 
     def _load_positions(self, key: Key) -> Arrays:
         size, planes = self._read(key, self.files.entry.planes[2], self._terms.positions)
@@ -234,7 +237,7 @@ class ShardIndex:
             " WHERE file_row_number >= ? AND file_row_number < ?",
             [location, first, first + height * wide],
         )
-        if len(found["planes"]) != height * wide:
+        if size <= 0 or len(found["planes"]) != height * wide:
             raise BrokenSnapshot("snapshot_broken", "a file of the index has not as many rows as its terms say")
         return size, found["planes"].reshape(height, wide)
 

@@ -186,12 +186,18 @@ class Manifest:
                 plain[name] = tuple(tuple(row) for row in plain[name])
             plain["sources"] = tuple(plain["sources"])
             plain["lexicons"] = tuple(
-                LexiconEntry(entry["block"], tuple(entry["positions"]), tuple(entry["planes"]))
+                LexiconEntry(entry["block"], tuple(entry["positions"]), _planes(*entry["planes"]))
                 for entry in plain.get("lexicons", ())
             )
             return cls(**plain)
         except (KeyError, TypeError) as error:
             raise BrokenSnapshot("snapshot_broken", "the manifest lacks what this format needs") from error
+
+
+def _planes(rows: int, frequencies: int, positions: int) -> tuple[int, int, int]:
+    if not (rows in range(1, 5) and frequencies in range(1, 6) and positions in range(1, 5)):
+        raise TypeError("no integer of 32 bits has so many planes")
+    return rows, frequencies, positions
 
 
 def file_sha256(path: Path) -> str:

@@ -21,9 +21,9 @@ Column = NDArray[Any]
 _NARROW: dict[str, DTypeLike] = {
     **dict.fromkeys(("conversation", "author", "words"), np.uint16),
     **dict.fromkeys(("from_role", "to_role", "kind", "status"), np.int8),
-    **dict.fromkeys(("second", "micro"), np.int32),
+    "second": np.int32,
 }
-"""Types that take half the memory or less: ten million rows are kept in 260 MB instead of 430."""
+"""Types that take half of what the database gives, or less: 26 bytes a row with what a ranking adds, instead of 40."""
 
 
 class Narrow:

@@ -239,6 +239,12 @@ def test_one_author_of_nearly_all_matches_is_named(
     assert "notes" not in desk.count("build", author=("CI",)).object
 
 
+def test_an_author_of_the_only_second_there_is_was_said_to_have_written_only_then(tmp_path: Path) -> None:
+    messages = [said(n, "build", author="CI" if n else "Ann", sent_at=0) for n in range(30)]
+    desk = desk_of(tmp_path, corpus_of(tmp_path, messages, index=False))
+    assert desk.count("build").object["notes"] == ["29 of 30 are by CI"]
+
+
 def test_a_mute_author_is_not_named_for_talk_out_of_the_period(tmp_path: Path) -> None:
     desk = desk_of(tmp_path, corpus_of(tmp_path, many(30, 10), index=False))
     assert desk.count("build", before="2016-11-30T12:10Z").object.get("notes") is None

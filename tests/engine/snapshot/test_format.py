@@ -79,6 +79,12 @@ def test_an_older_format_is_refused_with_the_way_out() -> None:
         json.dumps(json.loads(MANIFEST.to_bytes()) | {"extra": 1}).encode(),
         json.dumps(json.loads(MANIFEST.to_bytes()) | {"shards": [{"folder": "0000"}]}).encode(),
         json.dumps(json.loads(MANIFEST.to_bytes()) | {"roles": [1]}).encode(),
+        *(
+            json.dumps(
+                json.loads(MANIFEST.to_bytes()) | {"lexicons": [{"block": 16_384, "positions": [0], "planes": planes}]}
+            ).encode()
+            for planes in ([2, 1], [0, 1, 1], [5, 1, 1], [1, 0, 1], [1, 1, 5], ["1", 1, 1], None)
+        ),
     ],
 )
 def test_an_unreadable_manifest_is_a_broken_snapshot(raw: bytes) -> None:

@@ -187,3 +187,16 @@ def test_a_file_of_the_index_that_ends_early_is_a_broken_snapshot(tmp_path: Path
     with pytest.raises(BrokenSnapshot) as raised:
         desk_of(tmp_path, corpus).count(query)
     assert raised.value.message == "a file of the index has not as many rows as its terms say"
+
+
+def test_a_file_of_the_index_that_names_rows_there_are_not_is_a_broken_snapshot(tmp_path: Path) -> None:
+    roots = tmp_path / "few", tmp_path / "many"
+    for root in roots:
+        root.mkdir()
+    few = corpus_of(roots[0], [said(n, f"word{n} other{n}") for n in range(10)])
+    corpus_of(roots[1], [said(n, f"word{n}") for n in range(20)])
+    first, second = (folder_of(root) / "0000" / "postings.parquet" for root in roots)
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(BrokenSnapshot) as raised:
+        desk_of(tmp_path, few).count("word3")
+    assert raised.value.message == "a file of the index names rows that the snapshot has not"
